@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,9 +34,6 @@ from dpaudit.result.values import Detectable, Verdict, Witness
 from dpaudit.settings import POWER, Confirm
 from dpaudit.text import Reason, WarningCode
 
-# factors by which `_Fixed.enough` multiplies the number of trials
-_TIMES: tuple[int, ...] = tuple(2**k for k in range(1, 14))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
@@ -51,11 +47,6 @@ class Asked:
     trials: int = 0  # the argument `trials` of `audit`
 
 
-def result_of(run: SequentialAudit | FixedAudit, asked: Asked, *, began: float) -> AuditResult:
-    """Build the result of a finished audit that began at a time of `time.perf_counter`."""
-    return _result(_Fixed(run) if isinstance(run, FixedAudit) else _Sequential(run), asked, began)
-
-
 class _Sequential:
     """The statistics of a sequential audit.  The class `_Fixed` has the same attributes and methods."""
 
@@ -64,7 +55,6 @@ class _Sequential:
         self._significance = 1 - run.confidence
         self.refuted = run.refuted  # whether the claim is refuted, if the counts are valid
         self.refuted_at = run.refuted_at
-        self.against = run.accusing_log_e  # pair index -> evidence against the claim, nats
         counts, several = self.evidence.counts, len(self.evidence.counts) > 1
         # the violation may lie in one pair only, so the power is computed for the pair with the most trials
         self.shown = int(counts.sum(axis=(1, 2)).max()) // 2
@@ -99,10 +89,6 @@ class _Sequential:
         """Index of the pair with the strongest evidence."""
         return self.run.strongest
 
-    def observe(self) -> None:
-        """Make further runs after a refutation."""
-        self.run.observe()
-
     def confirm(self, asked: Asked) -> Fresh:
         """Make the fresh runs that follow a refutation: at most as many as are left."""
         made = self.collector.trials + self.collector.observed
@@ -130,7 +116,7 @@ class _Fixed:
         self._significance = 1 - run.pilot.confidence
         self.refuted = self.evidence.p_value(run.tested) <= self._significance
         self.refuted_at = None  # a fixed audit tests the claim only at its end
-        self.against = {run.pair: math.inf}
+        self.pair = run.pair  # the pair that the pilot chose
         self.shown = self.evidence.trials
         self.where = "" if len(run.collector.learners) == 1 else "on the pair that the pilot chose"
         self._sizes = {"pilot": int(self.evidence.pilot.sum(axis=1).min()), "trials": self.evidence.trials}
@@ -143,7 +129,7 @@ class _Fixed:
         pairs = len(self.run.collector.learners)
         laws, made = pair_laws(truth), int(self.collector.trials)
         tested, level = self.run.tested, self._significance
-        for times in _TIMES if pairs == 1 and self.shown else ():
+        for times in [2 << k for k in range(13)] if pairs == 1 and self.shown else ():
             sizes = {name: size * times for name, size in self._sizes.items()}
             if all(fixed_margin(tested, law, **sizes, significance=level, power=POWER) >= 0 for law in laws):
                 return made * times
@@ -151,14 +137,6 @@ class _Fixed:
 
     def least(self) -> TradeoffFunction | None:
         return least_detectable_fixed(self.run.tested, **self._sizes, significance=self._significance, power=POWER)
-
-    @property
-    def pair(self) -> int:
-        """Index of the pair that the pilot chose."""
-        return self.run.pair
-
-    def observe(self) -> None:
-        """Make no further runs: the audit has made enough."""
 
     def confirm(self, asked: Asked) -> Fresh:
         """Make fresh runs in the region of the audit, in addition to all its trials."""
@@ -182,11 +160,14 @@ class _Fixed:
         )
 
 
-def _result(method: _Sequential | _Fixed, asked: Asked, began: float) -> AuditResult:
+def result_of(run: SequentialAudit | FixedAudit, asked: Asked, *, began: float) -> AuditResult:
+    """Build the result of a finished audit that began at a time of `time.perf_counter`."""
+    method = _Fixed(run) if isinstance(run, FixedAudit) else _Sequential(run)
     collector, evidence, confidence = method.collector, method.evidence, method.bets.confidence
     accused = not collector.void and _facts(method, (), Judgement()).accused
     witness = method.witness(violated=accused)
-    method.observe()
+    if isinstance(run, SequentialAudit):
+        run.observe()  # further runs after a refutation
     dependent = collector.dependence()
     fresh, judgement = None, Judgement(doubts=nothing_varied(collector.seen))
     if _facts(method, dependent, Judgement()).accused:
@@ -195,13 +176,13 @@ def _result(method: _Sequential | _Fixed, asked: Asked, began: float) -> AuditRe
         judgement = judgement_of(fresh.confirmation, collector.seen[method.pair])
         if collector.void:  # scores may have become void among the fresh runs
             dependent = collector.dependence()
-    counted = fresh.confirmation.counts.n0 if fresh and fresh.confirmation.counts else 0
+    counts = fresh.confirmation.counts if fresh else None
     detectable = detectable_row(
         method.least() if method.shown and not judgement.doubts else None,
         method.where or "on this pair",
         "the attack is optimal",
         shown=method.shown,
-        largest_epsilon=largest_epsilon(max(evidence.trials, counted), significance=1 - confidence),
+        largest_epsilon=largest_epsilon(max(evidence.trials, counts.n0 if counts else 0), significance=1 - confidence),
     )
     facts = _with_power(_facts(method, dependent, judgement), asked, detectable, method)
     found = ruling(facts)
@@ -247,10 +228,7 @@ def _facts(method: _Sequential | _Fixed, dependent: Sequence[str], judgement: Ju
         doubts=tuple(judgement.doubts),
         hints=tuple(judgement.hints),
         unseen=tuple(collector.unseen),
-        notes=(
-            *collector.notes,
-            *(words for learner in collector.learners for words in learner.warnings),
-        ),
+        notes=(*collector.notes, *(words for learner in collector.learners for words in learner.warnings)),
         side_effects=(*collector.side_effects, *(store.words(collector.trials) if store is not None else [])),
     )
 

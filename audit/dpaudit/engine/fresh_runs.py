@@ -61,10 +61,8 @@ def _processes_for(claim: TradeoffFunction, significance: float) -> int:
     """Return the least k for which the counts k of k and 0 of k refute a claim; `MAX_PROCESSES` if k is larger."""
 
     def enough(k: int) -> bool:
-        return exact_binomial.p_value(claim, 0, k, k, k) <= significance
+        return k == MAX_PROCESSES or exact_binomial.p_value(claim, 0, k, k, k) <= significance
 
-    if not enough(MAX_PROCESSES):
-        return MAX_PROCESSES
     return bisect_integers(enough, inside=MAX_PROCESSES, outside=0).inside
 
 
@@ -139,17 +137,13 @@ class FreshRuns:
         """Return why the fresh runs contradict the audit or prove nothing; [] if they count."""
         if self.processes and (words := self._difference()):
             return [words]
-        if self.constant and self._changed:
+        several = all(one.bins[0].sum() > 1 for one in self._new)
+        changed = several and any(len({key(one.outputs[side][0]) for one in self._new}) > 1 for side in (0, 1))
+        if self.constant and changed:
             return [f"each new process gave one output only, which other processes changed.  {WAY_OUT}"]
         if self.constant and self.p_value(claim) > significance:
             return [f"{REPEATED}, and {max(1, self.processes)} are too few to refute the claim.  {WAY_OUT}"]
         return []
-
-    @property
-    def _changed(self) -> bool:
-        """Whether new processes that made several runs each gave different first outputs on a dataset."""
-        several = all(one.bins[0].sum() > 1 for one in self._new)
-        return several and any(len({key(one.outputs[side][0]) for one in self._new}) > 1 for side in (0, 1))
 
     def _seed(self, number: int) -> int:
         return int(stream(self.collector.sampler.seed, self.address, self.pair, number).integers(2**53))

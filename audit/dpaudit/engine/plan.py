@@ -92,9 +92,7 @@ class Plan:
         if not violates(self.truth, self.claim):
             return f"{self.truth.label} satisfies {self.claim.label}: there is nothing to find"
         if math.isinf(self.limit_mean):
-            return (
-                f"{self.truth.label} violates {self.claim.label}, but how many runs refute the claim cannot be computed"
-            )
+            return f"{self.truth.label} violates {self.claim.label}, but how many runs refute it cannot be computed"
         return f"{self.claim.label} claimed, {self.truth.label} true, confidence {self.confidence}"
 
     @property
@@ -168,8 +166,9 @@ def plan(
 
 def _for_law(tested: TradeoffFunction, law: Law, power: float, planned: Planned, seed: int) -> dict[str, float]:
     """Return the numbers of trials of a `Plan` for one pair of datasets."""
-    growth = _least_divergence(tested, law)
-    if growth <= 0:
+    nearest = best_bet(Alternative(p=law[0], q=law[1], weight=1.0), tested, thresholds=BINS)
+    growth = float(growths(Strategy.of([nearest], np.ones(1)), tested, law)[0][0])
+    if growth <= MIN_GROWTH:
         return _NEVER
     needed = float(ndtri(planned.confidence) + ndtri(power))
     threshold = log_threshold(planned.confidence)
@@ -198,38 +197,30 @@ def _audits(
 ) -> tuple[float, float]:
     """Return the mean trials of audits with given bets, and the trials that suffice with a given probability."""
     stops = stopping_times(bets, tested, law, threshold, seed, first=first)
-    known = _quantile(stops, power)
+    # one standard error of the simulation is added; interpolation between infinite values would give nan
+    level = min(1.0, power + math.sqrt(power * (1 - power) / len(stops)))
+    unknown = math.isinf(np.quantile(stops, level, method="higher"))
+    known = math.inf if unknown else float(np.quantile(stops, level))
     if len(stops) * (1 - power) < _MIN_SIMULATED_BEYOND:
         known = max(known, by_then(bets, tested, law, threshold, power))
     return FIRST_FIT + LEARNING * float(np.mean(stops)), FIRST_FIT + HEAD_START + SLOWEST * known
 
 
-def _least_divergence(claim: TradeoffFunction, law: Law) -> float:
-    alternative = Alternative(p=law[0], q=law[1], weight=1.0)
-    bet = Strategy.of([best_bet(alternative, claim, thresholds=BINS)], np.ones(1))
-    growth = float(growths(bet, claim, law)[0][0])
-    return growth if growth > MIN_GROWTH else 0.0
-
-
 def _threshold_trials(claim: TradeoffFunction, law: Law, needed: float) -> float:
     """Find the least n for which the best threshold's deviation is `needed` standard deviations; inf if too large."""
 
-    def reached(n: float) -> float:
-        return float(np.max(deviations(claim, n * law[0], math.ceil(n), n * law[1], math.ceil(n))))
+    def enough(n: float) -> bool:
+        return bool(np.max(deviations(claim, n * law[0], math.ceil(n), n * law[1], math.ceil(n))) >= needed)
 
-    low, high = 1.0, 2.0
-    while reached(high) < needed:
-        low, high = high, 2 * high
+    high = 2.0
+    while not enough(high):
+        high *= 2
         if high > MAX_TRIALS_STATED:
             return math.inf
-    least = bisect(
-        lambda n: reached(n) >= needed,
-        inside=high,
-        outside=low,
-        close=lambda high, low: high / low <= 1.001,
-        mean=geometric_mean,
-    ).inside
-    return math.ceil(least)
+    found = bisect(
+        enough, inside=high, outside=high / 2, close=lambda high, low: high / low <= 1.001, mean=geometric_mean
+    )
+    return math.ceil(found.inside)
 
 
 def stopping_times(
@@ -241,13 +232,10 @@ def stopping_times(
     """
     rng = np.random.default_rng(seed)
     prices = bets.log_prices(claim)
-    sides = [
-        (np.flatnonzero(side > 0), payoffs)
-        for side, payoffs in zip(law, (bets.log_payoffs0, bets.log_payoffs1), strict=True)
-    ]
-    drawn_from = [
-        (side[bins] / side.sum(), payoffs[:, bins].T) for side, (bins, payoffs) in zip(law, sides, strict=True)
-    ]
+    drawn_from = []
+    for side, payoffs in zip(law, (bets.log_payoffs0, bets.log_payoffs1), strict=True):
+        bins = np.flatnonzero(side > 0)
+        drawn_from.append((side[bins] / side.sum(), payoffs[:, bins].T))
     gains = np.zeros((_RUNS, len(prices)))
     stops = np.full(_RUNS, math.inf)
     trials = 0
@@ -259,14 +247,6 @@ def stopping_times(
         wealth = np.logaddexp.reduce(bets.log_weights + gains, axis=1)
         stops[running & (wealth >= threshold)] = trials
     return stops
-
-
-def _quantile(stops: Array, power: float) -> float:
-    """Return the quantile of the trials at `power` plus one standard error of the simulation; inf if it is unknown."""
-    level = min(1.0, power + math.sqrt(power * (1 - power) / len(stops)))
-    if math.isinf(np.quantile(stops, level, method="higher")):  # interpolation between infinite values gives nan
-        return math.inf
-    return float(np.quantile(stops, level))
 
 
 def by_then(

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from dpaudit.learning import Score
 from dpaudit.learning.attack import sees
-from dpaudit.numerics import AnyArray, Array
+from dpaudit.numerics import Array
 from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding, Queries, derived_names
 from dpaudit.outputs.tables import Parts
 from dpaudit.result.values import VIEW_WORDS, Condition, Interval, Region
@@ -87,10 +87,16 @@ def _numbers(score: Score, examples: Outputs, threshold: float) -> Region:
     recurring = whole or examples.array.size >= 2 * len(values)  # outputs with continuous noise never recur
     if len(values) <= _MAX_LISTED and recurring and finite and not missing:
         return Region(condition=Condition(listed=tuple(values[inside].tolist()))) if inside.any() else Region()
-    starts = np.flatnonzero(inside & ~np.concatenate([[False], inside[:-1]])).tolist()
-    stops = np.flatnonzero(inside & ~np.concatenate([inside[1:], [False]])).tolist()
+    changes = np.diff(inside.astype(int), prepend=0, append=0)
+    starts, stops = np.flatnonzero(changes > 0).tolist(), (np.flatnonzero(changes < 0) - 1).tolist()
     if len(starts) <= _MAX_GAPS:
-        intervals = tuple(interval_of(values, a, b) for a, b in zip(starts, stops, strict=True))
+        intervals = tuple(
+            Interval(
+                low=_cut(values[a], values[a - 1]) if a > 0 else -math.inf,
+                high=_cut(values[b], values[b + 1]) if b + 1 < len(values) else math.inf,
+            )
+            for a, b in zip(starts, stops, strict=True)
+        )
         missing = missing and bool(score(Outputs.read([values.dtype.type(np.nan)]))[0] > threshold)
         if not (intervals or missing) or Interval() in intervals:  # outputs outside are too rare to be examples
             return Region()
@@ -174,7 +180,11 @@ def best_condition(
             found = Condition(feature=name)
             opposite = replace(found, negated=True)
         else:
-            cut = _centred_cut(low, high, centre) if centre and math.isfinite(low) else _cut(low, high)
+            if centre and math.isfinite(low):
+                exact = centre + (Fraction(low) if math.isinf(high) else (Fraction(low) + Fraction(high)) / 2)
+                cut = math.floor(exact) if low.is_integer() else float(exact)
+            else:
+                cut = _cut(low, high)
             found = Condition(feature=name, intervals=(Interval(low=cut),))
             opposite = replace(found, negated=True, missing=not known.all())
             if known.all() and not centre:
@@ -182,12 +192,6 @@ def best_condition(
     hit, spared = float(above[inside].mean()), float((~above[~inside]).mean())
     share = (hit + spared) / 2
     return (found, share) if share >= 0.5 else (opposite, 1 - share)
-
-
-def _centred_cut(low: float, high: float, centre: int) -> int | float:
-    """Return a number between two adjacent values, from which the integer `centre` has been subtracted."""
-    exact = centre + (Fraction(low) if math.isinf(high) else (Fraction(low) + Fraction(high)) / 2)
-    return math.floor(exact) if low.is_integer() else float(exact)
 
 
 def _cut(one: float, other: float) -> int | float:
@@ -198,14 +202,6 @@ def _cut(one: float, other: float) -> int | float:
     middle = min(max(low / 2 + high / 2, -sys.float_info.max), sys.float_info.max)
     rounded = (float(f"{middle:.{digits}g}") for digits in range(4, 18))
     return next((number for number in rounded if low < number < high), middle)
-
-
-def interval_of(values: AnyArray, first: int, last: int) -> Interval:
-    """Return the interval from values[first] to values[last], with ends halfway to the adjacent values."""
-    return Interval(
-        low=_cut(values[first], values[first - 1]) if first > 0 else -math.inf,
-        high=_cut(values[last], values[last + 1]) if last + 1 < len(values) else math.inf,
-    )
 
 
 def query_words(score: Score, threshold: float, examples: Outputs | None) -> tuple[str, bool]:
@@ -284,13 +280,10 @@ def agreement_by_chance(n: int, tried: int) -> float:
 def stated(first: Array, second: Array) -> tuple[str, str]:
     """State the answers on both datasets: all answers if those on the two datasets do not overlap."""
     known = [side[~np.isnan(side)] for side in (first, second)]
-    if not all(len(side) for side in known):
-        return _range(known[0], ""), _range(known[1], "")
-    apart = known[0].max() < known[1].min() or known[1].max() < known[0].min()
-    if apart:
-        return _range(known[0], ""), _range(known[1], "")
-    inner = [np.quantile(side, _INNER, method="nearest") for side in known]
-    return _range(inner[0], "mostly "), _range(inner[1], "mostly ")
+    before = ""
+    if all(map(len, known)) and known[0].max() >= known[1].min() and known[1].max() >= known[0].min():
+        known, before = [np.quantile(side, _INNER, method="nearest") for side in known], "mostly "
+    return _range(known[0], before), _range(known[1], before)
 
 
 def _range(answers: Array, before: str) -> str:

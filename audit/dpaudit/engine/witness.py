@@ -34,7 +34,7 @@ from dpaudit.learning import Learner, Moment, Score
 from dpaudit.numerics import Array
 from dpaudit.outputs import Outputs
 from dpaudit.pairs.pair import Pair
-from dpaudit.result.values import Counted, Counts, Witness
+from dpaudit.result.values import Counted, Counts, Witness, beyond
 from dpaudit.text import MASK, masked_values
 from dpaudit.values import Dataset, Json, stored
 
@@ -66,7 +66,13 @@ def make_witness(
     if threshold is not None:
         scores = np.array([counts0, counts1])
         return frozen_witness(learner, claim, scores, threshold, pair) if scores.sum(axis=1).all() else None
-    named = [_later(moment, learner, claim) for moment in (learner.hindsight() if recount else [])]
+    named = []
+    for moment in learner.hindsight() if recount else []:
+        k = threshold_for_claim(
+            moment.before[0], moment.before[1], claim, trials=moment.score.trials, significance=_MISSED
+        )
+        examples = Outputs.join(list(learner.latest(min(PROBES, int(moment.after[0].sum())))))
+        named.append(CountedRegion(moment.score, examples, moment.after, k, "later", moment))
     found = [(one.p_value(claim), one) for one in named if one.has_both_sides(1 if violated else MIN_OUTPUTS)]
     if not found or (violated and min(p_value for p_value, _ in found) > _PLAIN):
         moving = _chosen(learner, np.array([counts0, counts1]), claim, violated)
@@ -84,14 +90,6 @@ def frozen_witness(
     """Return the witness for a region that was frozen before the outputs were counted, with exact intervals."""
     region = CountedRegion(learner.current(), _examples(learner), scores, threshold, "frozen")
     return _witness(region, claim, pair, region.p_value(claim), 1)
-
-
-def _later(moment: Moment, learner: Learner, claim: TradeoffFunction) -> CountedRegion:
-    """Return the region chosen from the outputs before a moment, with the counts of the outputs after it."""
-    before = moment.before
-    k = threshold_for_claim(before[0], before[1], claim, trials=moment.score.trials, significance=_MISSED)
-    examples = Outputs.join(list(learner.latest(min(PROBES, int(moment.after[0].sum())))))
-    return CountedRegion(moment.score, examples, moment.after, k, "later", moment)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,9 +111,8 @@ class CountedRegion:
     @property
     def outcome(self) -> tuple[int, int, int, int]:
         """(x, n0, z, n1): x of n0 outputs of d0 are in the region, and z of n1 outputs of d1 are not."""
-        n0, n1 = (int(side.sum()) for side in self.scores)
-        x, z = int(self.scores[0, self.threshold + 1 :].sum()), int(self.scores[1, : self.threshold + 1].sum())
-        return x, n0, z, n1
+        counts = beyond(self.scores, self.threshold)
+        return counts.false_positives, counts.n0, counts.false_negatives, counts.n1
 
     def intervals(self, pairs: int) -> tuple[tuple[float, float], tuple[float, float]] | None:
         """Return the 95 % intervals of alpha and of beta; None if the counts do not belong to a single region."""
@@ -126,21 +123,21 @@ class CountedRegion:
             return None
         number = self.moment.number
         share = _MISSED / (pairs * number * (number + 1))
-        (m0, m1), (y0, y1) = self.moment.before.sum(axis=1), self.moment.before[:, self.threshold + 1 :].sum(axis=1)
+        before = beyond(self.moment.before, self.threshold)
+
+        def interval(k: int, n: int, k_before: int, n_before: int) -> tuple[float, float]:
+            prior = 0.5 + _KNOWN * k_before, 0.5 + _KNOWN * (n_before - k_before)  # of a Beta law
+            return anytime_interval(k, n, significance=share, prior=prior)
+
         return (
-            anytime_interval(x, n0, significance=share, prior=_prior(int(y0), int(m0))),
-            anytime_interval(z, n1, significance=share, prior=_prior(int(m1 - y1), int(m1))),
+            interval(x, n0, before.false_positives, before.n0),
+            interval(z, n1, before.false_negatives, before.n1),
         )
 
     def p_value(self, claim: TradeoffFunction) -> float:
         """Return the p-value of a claim; it is exact if region and number of outputs were fixed beforehand."""
         x, n0, z, n1 = self.outcome
         return exact_binomial.p_value(claim, x, n0, n1 - z, n1)
-
-
-def _prior(k: int, n: int) -> tuple[float, float]:
-    """Return the Beta prior of a rate, from the k of n outputs that were known when its region was chosen."""
-    return 0.5 + _KNOWN * k, 0.5 + _KNOWN * (n - k)
 
 
 def _chosen(
