@@ -61,17 +61,18 @@ def planned_of(violations: Sequence[TradeoffFunction], claim: TradeoffFunction, 
 
 def pairs_of(given: object) -> list[Pair]:
     """Return the list of pairs that an argument states, as a `Pair` or as an iterable of pairs."""
-    if isinstance(given, Pair):
-        _check_relation(given, "pairs")
-        return [given]
     example = "pairs must be a Pair such as Pair([0], [1]), several of them, or a SearchPairs"
-    if not isinstance(given, Iterable) or isinstance(given, str | bytes | dict):
+    if not isinstance(given, Iterable | Pair) or isinstance(given, str | bytes | dict):
         raise TypeError(f"{example}; got {shown(given)}")
-    pairs = list(given)
+    pairs = [given] if isinstance(given, Pair) else list(given)
     for index, pair in enumerate(pairs):
+        name = "pairs" if pair is given else f"pairs[{index}]"
         if not isinstance(pair, Pair):
-            raise TypeError(f"{example}; pairs[{index}] is {shown(pair)}{_meant(given, pairs, pair)}")
-        _check_relation(pair, f"pairs[{index}]")
+            raise TypeError(f"{example}; {name} is {shown(pair)}{_meant(given, pairs, pair)}")
+        try:
+            check_relation(pair)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
     if not pairs:
         raise ValueError("pairs must hold at least one Pair")
     if len(pairs) > MAX_PAIRS:
@@ -81,17 +82,10 @@ def pairs_of(given: object) -> list[Pair]:
     return pairs
 
 
-def _check_relation(pair: Pair, name: str) -> None:
-    try:
-        check_relation(pair)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
-
-
 def _meant(given: object, pairs: list[Any], wrong: object) -> str:
     """Return a hint if the user passed two datasets as a tuple or list instead of a `Pair`."""
-    alone = isinstance(given, tuple | list) and len(pairs) == 2 and not any(isinstance(one, Pair) for one in pairs)
-    two = pairs if alone else wrong
+    alone = isinstance(given, tuple | list) and not any(isinstance(one, Pair) for one in pairs)
+    two = pairs if alone and len(pairs) == 2 else wrong
     if not isinstance(two, tuple | list) or len(two) != 2:
         return ""
     return f": write Pair({shown(two[0])}, {shown(two[1])})"

@@ -272,14 +272,14 @@ _BY_METHOD: dict[str, Callable[[SequentialAudit], SequentialAudit | FixedAudit]]
 
 def _hinted(result: AuditResult) -> AuditResult:
     """Add a warning if nothing in enough runs distinguishes d0 from d1, as if the mechanism ignored its dataset."""
-    losses = [row.log_loss for row in result.attacks if not math.isnan(row.log_loss)]
-    # Chance may give an attack a total advantage of some nats over a guess, whose log-loss is ln 2.
+    if result.verdict is not Verdict.NO_VIOLATION or result.mu_lower > 0:
+        return result
     # At the limit of the claim, the best attack gains at least TV^2 / 2 nats per output on average.
     gain = result.trials_used * float(result.claim.delta(0.0)) ** 2 / 2
-    guessed = (
-        gain > _CLEAR_NATS and bool(losses) and min(losses) > math.log(2) - _CHANCE_NATS / max(1, result.trials_used)
-    )
-    if result.verdict is not Verdict.NO_VIOLATION or result.mu_lower > 0 or not guessed:
+    # Chance may give an attack a total advantage of some nats over a guess, whose log-loss is ln 2.
+    by_chance = math.log(2) - _CHANCE_NATS / max(1, result.trials_used)
+    losses = [row.log_loss for row in result.attacks if not math.isnan(row.log_loss)]
+    if gain <= _CLEAR_NATS or min(losses, default=0.0) <= by_chance:
         return result
     words = (
         "no attack predicted the dataset of new outputs clearly better than a guess, and the certified bound on mu is "

@@ -7,12 +7,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.fixed import FixedAudit
 from dpaudit.engine.fresh_runs import LEAST, Fresh, confirm
 from dpaudit.engine.independence import Judgement, judgement_of, nothing_varied
 from dpaudit.engine.plan import enough_trials, would_do
-from dpaudit.engine.result_parts import Facts, attack_rows, history, pair_rows, ruling, with_costs
+from dpaudit.engine.result_parts import Facts, attack_rows, pair_rows, ruling, with_costs
 from dpaudit.engine.result_parts import detectable as detectable_row
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.engine.witness import make_witness
@@ -30,7 +32,7 @@ from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.result.evidence import concluded
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
-from dpaudit.result.values import Detectable, Verdict, Witness
+from dpaudit.result.values import Detectable, History, Verdict, Witness
 from dpaudit.settings import POWER, Confirm
 from dpaudit.text import Reason, WarningCode
 
@@ -201,7 +203,10 @@ def result_of(run: SequentialAudit | FixedAudit, asked: Asked, *, began: float) 
         refuted_at=method.refuted_at if found.verdict is Verdict.VIOLATION else None,
         witness=(fresh and fresh.witness) or witness,
         detectable=detectable,
-        history=history(method.bets),
+        history=History(
+            trials=np.array([trials for trials, _ in method.bets.history], dtype=np.int64),
+            log_e=np.array([log_e for _, log_e in method.bets.history], dtype=np.float64),
+        ),
         pairs=pair_rows(method.bets, evidence),
         attacks=attack_rows(collector.learners),
         warnings=(*untested, *found.reasons),

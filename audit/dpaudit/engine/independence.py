@@ -108,7 +108,7 @@ def _constants(sides: Sequence[Seen]) -> str:
     return " and ".join(found)
 
 
-_MIN_REPEATED = 3  # fewer repeated values prove no pool, because any two values lie on a grid
+_REPEATED = 3  # fewer repeated values prove no pool, because any two values lie on a grid
 _MAX_NUMBERS = 1_000  # maximum number of numbers that are examined
 _DECIMALS, _BINARY = 6, 2.0**20  # numbers with 6 decimals, or multiples of 2^-20, are taken to lie on a grid
 _STEPS = 1e6  # maximum range of a grid, in steps
@@ -117,14 +117,14 @@ _STEPS = 1e6  # maximum range of a grid, in steps
 def pool_words(sides: Sequence[Sequence[Output]], datasets: Sequence[Dataset]) -> str:
     """Describe the repeated values if the suspicion is strong, on one dataset or on both together; "" otherwise."""
     read = [_Outputs.of(outputs) for outputs in sides]
-    enough = [len(outputs.repeated) >= _MIN_REPEATED for outputs in read]
+    enough = [len(outputs.repeated) >= _REPEATED for outputs in read]
     for side, outputs in enumerate(read):
         apart = outputs.repeated.keys().isdisjoint(read[1 - side].examples)
         if enough[side] and apart and _on_no_grid(outputs.repeated.values(), datasets[side]):
             return outputs.words(side)
     repeated = [value for outputs in read for value in outputs.repeated.values()]
     if (
-        len(repeated) < _MIN_REPEATED
+        len(repeated) < _REPEATED
         or any(enough)
         or not read[0].examples.keys().isdisjoint(read[1].examples)
         or not _on_no_grid(repeated, list(datasets))
@@ -163,8 +163,7 @@ def not_whole(value: Output) -> bool:
 def _on_no_grid(values: Iterable[Output], dataset: Dataset) -> bool:
     """Return whether the numbers in repeated values lie on no grid, and do not all occur in the dataset."""
     numbers = [number for value in values for number in _numbers(value)]
-    given = set(_numbers(dataset))
-    return not all(number in given for number in numbers) and not _on_a_grid(numbers)
+    return not set(numbers) <= set(_numbers(dataset)) and not _on_a_grid(numbers)
 
 
 def _numbers(value: Any, depth: int = 4) -> list[float]:

@@ -19,7 +19,6 @@ from dpaudit.engine.online_state import (
     MEMORY,
     PATH,
     OtherBets,
-    State,
     check_bets,
     decoded,
     read_state,
@@ -136,7 +135,10 @@ class OnlineAudit:
             self._most, self._peak = self._log_e, self._counts.copy()
         if self._refuted_at is None and self._most >= log_threshold(self.confidence):
             self._refuted_at = self.steps
-        self._note()
+        self._path.append((self.steps, self._log_e))
+        if len(self._path) > 2 * PATH:  # keep half and the maximum
+            peak = max(self._path, key=lambda look: look[1])
+            self._path = [look for i, look in enumerate(self._path) if i % 2 == 0 or look == peak]
         self._remember(side, output)
         self._broken = before
 
@@ -161,7 +163,7 @@ class OnlineAudit:
 
         The value is the larger of two bounds: from the last step, and from the step with the largest wealth.
         """
-        return 0.0 if self._void else self._evidence.lower(None, confidence=self.confidence)
+        return 0.0 if self._void else _evidence(self).lower(None, confidence=self.confidence)
 
     def result(self, *, name: str = "stream") -> AuditResult:
         """Return the result of the stream so far.  Its "runs per dataset" are half of the steps, rounded up."""
@@ -214,22 +216,18 @@ class OnlineAudit:
             ValueError: If the file does not hold a saved stream, or this version of dpaudit would place different bets.
         """
         try:
-            return cls._read(read_state(path))
+            state = read_state(path)
+            check_bins({"bins": state.bins})
+            audit = cls(parse_claim(state.claim), confidence=state.confidence, attacks=state.attacks, seed=state.seed)
+            check_bets(state.bets, reference_wealth(audit._bets, audit._log_prices))
+            audit._counts = dense(state.counts)[None]
+            audit._peak = peak_of([state.peak], audit._counts, coin_selected=True)
+            for side, text in state.outputs:
+                audit._remember(side, decoded(text))
         except OtherBets as error:
             raise ValueError(f"{path} cannot be continued: {error}") from None
         except (ValueError, ArithmeticError, OutputError) as error:
             raise ValueError(f"{path} is not a stream of dpaudit ({FORMAT}): {error}") from None
-
-    @classmethod
-    def _read(cls, state: State) -> OnlineAudit:
-        check_bins({"bins": state.bins})
-        claim = parse_claim(state.claim)
-        audit = cls(claim, confidence=state.confidence, attacks=state.attacks, seed=state.seed)
-        check_bets(state.bets, reference_wealth(audit._bets, audit._log_prices))
-        audit._counts = dense(state.counts)[None]
-        audit._peak = peak_of([state.peak], audit._counts, coin_selected=True)
-        for side, text in state.outputs:
-            audit._remember(side, decoded(text))
         audit.steps, audit._unreadable = state.steps, state.unreadable
         audit._log_e = audit._log_wealth(audit._counts) if audit._counts.any() else 0.0
         audit._most = max(0.0, audit._log_wealth(audit._peak)) if audit._peak.any() else 0.0
@@ -242,19 +240,8 @@ class OnlineAudit:
         """The reason why the evidence is void; empty if the evidence is valid."""
         return self._learner.void or self._broken
 
-    @property
-    def _evidence(self) -> OnlineEvidence:
-        return OnlineEvidence(target=self._tested, counts=self._counts.copy(), peak=self._peak.copy(), steps=self.steps)
-
     def _log_wealth(self, counts: Counts) -> float:
         return self._bets.log_wealth(self._bets.gains(self._log_prices, counts, coin_selected=True))
-
-    def _note(self) -> None:
-        """Append the current wealth to the path.  Of a path that is too long, keep half and the maximum."""
-        self._path.append((self.steps, self._log_e))
-        if len(self._path) > 2 * PATH:
-            peak = max(self._path, key=lambda look: look[1])
-            self._path = [look for i, look in enumerate(self._path) if i % 2 == 0 or look == peak]
 
     def _remember(self, side: int, output: Any) -> None:
         """Store an output.  When a fit is due, learn from equal numbers of outputs of d0 and d1."""
@@ -273,8 +260,13 @@ class OnlineAudit:
         self._learner.learn(*block)
 
 
+def _evidence(audit: OnlineAudit) -> OnlineEvidence:
+    counts, peak = audit._counts.copy(), audit._peak.copy()
+    return OnlineEvidence(target=audit._tested, counts=counts, peak=peak, steps=audit.steps)
+
+
 def _result(audit: OnlineAudit, name: str) -> AuditResult:
-    evidence, learner = audit._evidence, audit._learner
+    evidence, learner = _evidence(audit), audit._learner
     runs = math.ceil(audit.steps / 2)
     least = _detectable(audit, evidence)
     needed = enough_trials(

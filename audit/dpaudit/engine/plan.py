@@ -33,12 +33,11 @@ LEARNING = 1.2
 # with and without delta.
 SLOWEST = 1.4
 HEAD_START = 15.0  # trials
-MAX_NUMBERS_KNOWN = 4  # numbers in an output; attacks need more trials to learn from longer outputs
 
 _RUNS = 300  # number of simulated audits; their mean has a standard error of 3 %
-_MIN_SIMULATED_BEYOND = 5  # minimum number of simulated audits above a quantile; with fewer, a normal law is used
+_SIMULATED_BEYOND = 5  # minimum number of simulated audits above a quantile; with fewer, a normal law is used
 _NOTES = (
-    f"Estimates for one pair and outputs of at most {MAX_NUMBERS_KNOWN} numbers; more need more runs.",
+    "Estimates for one pair and outputs of at most 4 numbers; more need more runs.",
     "The numbers for the single threshold and for the fixed number of runs are normal approximations.",
 )
 MAX_TRIALS_STATED = 1e12  # larger numbers of trials are not stated
@@ -201,7 +200,7 @@ def _audits(
     level = min(1.0, power + math.sqrt(power * (1 - power) / len(stops)))
     unknown = math.isinf(np.quantile(stops, level, method="higher"))
     known = math.inf if unknown else float(np.quantile(stops, level))
-    if len(stops) * (1 - power) < _MIN_SIMULATED_BEYOND:
+    if len(stops) * (1 - power) < _SIMULATED_BEYOND:
         known = max(known, by_then(bets, tested, law, threshold, power))
     return FIRST_FIT + LEARNING * float(np.mean(stops)), FIRST_FIT + HEAD_START + SLOWEST * known
 
@@ -263,10 +262,10 @@ def by_then(
 
 
 def _number(trials: float) -> str:
+    """Return a number with three digits; larger numbers than `MAX_TRIALS_STATED` are not stated."""
     if math.isinf(trials):
         return f"over {MAX_TRIALS_STATED:.0g}"
-    digits = max(0, math.ceil(math.log10(trials)) - 3)
-    return f"{round(trials, -digits):,.0f}"
+    return f"{round(trials, -max(0, math.ceil(math.log10(trials)) - 3)):,.0f}"
 
 
 def enough_trials(

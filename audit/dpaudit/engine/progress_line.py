@@ -17,7 +17,7 @@ from dpaudit.text import encodable, one_line
 
 INTERVAL = 5.0
 """Seconds between two lines in a log."""
-MIN_NAME = 16
+NAME_COLUMNS = 16
 """Characters of the name that are shown before any other part of the line."""
 _REDRAWN = 0.2  # minimum seconds between two changes of a line
 _BAR = 20  # columns of the bar
@@ -63,7 +63,7 @@ def progress_line(name: str, now: Progress, rate: float, left: float, *, width: 
         return " · ".join(filter(None, [name, *(words for words, _ in choices[0])]))
     for parts in choices:
         room = width - sum(3 + max(most, len(words)) for words, most in parts)
-        if room >= min(len(name), MIN_NAME):
+        if room >= min(len(name), NAME_COLUMNS):
             break
     return " · ".join(filter(None, [folded(name, max(room, 1)), *(words for words, _ in parts)]))[:width]
 

@@ -28,13 +28,10 @@ from dpaudit.settings import shown
 from dpaudit.text import Reason, WarningCode
 
 FEWEST = 2  # minimum number of scores in each array
-MOSTLY = 0.9  # if a larger share of the values are numbers, the other values are probably mistakes
+NEARLY_ALL = 0.9  # if a larger share of the values are numbers, the other values are probably mistakes
 _COPIED = 1e-6  # maximum probability with which independent scores are called copied
 _LOWER = -4.75  # standard errors, below which a share is by chance with probability 1e-6
-_HARDLY, _CLEAR = (
-    3.0,
-    6.0,
-)  # standard errors of scores that hardly differ, and of a claim that allows a clear difference
+_HARDLY, _CLEAR = 3.0, 6.0  # standard errors: scores hardly differ; a claim allows a clear difference
 _MIDDLES = (np.arange(200) + 0.5) / 200  # type I errors at which the claim's curve is averaged
 _CURVE_ERROR = 0.003  # of the area below a curve of a few hundred points
 SCORE_ADVICE = (
@@ -58,14 +55,15 @@ class Given:
 
 def read_scores(scores0: Any, scores1: Any) -> Given:
     """Return two arrays if all scores are numbers, else two lists of outputs."""
-    sides = (_listed(scores0, "scores0"), _listed(scores1, "scores1"))
-    for name, side in zip(("scores0", "scores1"), sides, strict=True):
+    names = "scores0", "scores1"
+    sides = _listed(scores0, "scores0"), _listed(scores1, "scores1")
+    for name, side in zip(names, sides, strict=True):
         if len(side) < FEWEST:
             raise ValueError(f"{name} must hold at least {FEWEST} scores, got {len(side)}")
-    found = [_as_numbers(side, name) for name, side in zip(("scores0", "scores1"), sides, strict=True)]
+    found = [_as_numbers(side, name) for name, side in zip(names, sides, strict=True)]
     first, second = found
     if first is not None and second is not None:
-        for name, values in (("scores0", first), ("scores1", second)):
+        for name, values in zip(names, (first, second), strict=True):
             if np.any(np.isnan(values)):
                 raise ValueError(_missing(name, int(np.argmax(np.isnan(values))), "nan"))
         if first[0] == second[0] and np.all(first == first[0]) and np.all(second == first[0]):
@@ -86,7 +84,10 @@ def read_scores(scores0: Any, scores1: Any) -> Given:
 def _check_mixed(outputs: tuple[list[Any], list[Any]]) -> None:
     """Raise ValueError if values other than numbers are probably missing or damaged scores, and not outputs."""
     wrong = [
-        (side, place) for side, values in enumerate(outputs) for place, one in enumerate(values) if not _score(one)
+        (side, place)
+        for side, values in enumerate(outputs)
+        for place, one in enumerate(values)
+        if not _is_number(one) or one != one
     ]
     total = len(outputs[0]) + len(outputs[1])
     if len(wrong) == total:
@@ -97,7 +98,7 @@ def _check_mixed(outputs: tuple[list[Any], list[Any]]) -> None:
                 f"{_missing(f'scores{side}', place, 'None')}; if None is an output from which a score shall be "
                 'learned, give text in its place, such as "none"'
             )
-    if total - len(wrong) > MOSTLY * total:
+    if total - len(wrong) > NEARLY_ALL * total:
         side, place = wrong[0]
         raise ValueError(
             f"scores{side}[{place}] is {shown(_plain(outputs[side][place]))}, but {total - len(wrong):,} of {total:,} "
@@ -129,7 +130,7 @@ def _as_numbers(side: Any, name: str) -> Array | None:
         real = side.ndim == 1 and side.dtype.kind in "biuf"
         return exact_floats(side, name) if real else None
     for place, score in enumerate(side):
-        if _is_missing(score):
+        if score is np.ma.masked or type(score).__name__ in ("NAType", "NaTType"):  # `_check_mixed` decides about None
             raise ValueError(_missing(name, place, str(score)))
     return exact_floats(side, name) if all(map(_is_number, side)) else None
 
@@ -154,18 +155,8 @@ def _missing(name: str, place: int, what: str) -> str:
     return f"{name}[{place}] is {what}; {SCORE_ADVICE}"
 
 
-def _is_missing(value: Any) -> bool:
-    """Return whether a value is a missing-value marker of pandas or numpy; `_check_mixed` decides about None."""
-    return value is np.ma.masked or type(value).__name__ in ("NAType", "NaTType")
-
-
 def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _score(value: Any) -> bool:
-    """Return whether a value is a number other than NaN."""
-    return _is_number(value) and value == value
 
 
 def _is_number(value: Any) -> bool:
@@ -267,12 +258,18 @@ def learned_scores(
             f"this third must contain {2 * FIRST_FIT} of each list; give more outputs, or give scores that are numbers"
         )
     learner = Learner(resolve_attacks(attacks), seed, 0)
-    past0, past1 = ([outputs[i] for i in part[0][:few]] for outputs, part in ((outputs0, parts0), (outputs1, parts1)))
+    sides = (outputs0, parts0), (outputs1, parts1)
+    past0, past1 = ([outputs[i] for i in part[0][:few]] for outputs, part in sides)
     try:
-        _learn(learner, past0, past1)
-        rest = [
-            Outputs.read([outputs[i] for i in part[1]]) for outputs, part in ((outputs0, parts0), (outputs1, parts1))
-        ]
+        start = 0
+        while start < few:  # block by block, as an audit does
+            stop = min(few, max(start + FIRST_FIT, round(_GROWTH * start)))
+            block = learner.read(past0[start:stop], past1[start:stop])
+            if learner.ready:
+                learner.score_fresh(*block)
+            learner.learn(*block)
+            start = stop
+        rest = [Outputs.read([outputs[i] for i in part[1]]) for outputs, part in sides]
     except OutputError as error:
         raise ValueError(f"an output cannot be read: {error}") from None
     if not learner.ready:
@@ -292,20 +289,5 @@ def split_outputs(
         chosen[learned] = True
         sides = chosen[:n0], chosen[n0:]
         return tuple((rng.permutation(np.flatnonzero(side)), np.flatnonzero(~side)) for side in sides)
-    found = []
-    for n in (n0, n1):
-        order = rng.permutation(n)
-        found.append((order[: round(SHARE * n)], order[round(SHARE * n) :]))
-    return tuple(found)
-
-
-def _learn(learner: Learner, outputs0: list[Any], outputs1: list[Any]) -> None:
-    """Pass the outputs to the learner block by block, as an audit does."""
-    start, n = 0, len(outputs0)
-    while start < n:
-        stop = min(n, max(start + FIRST_FIT, round(_GROWTH * start)))
-        block = learner.read(outputs0[start:stop], outputs1[start:stop])
-        if learner.ready:
-            learner.score_fresh(*block)
-        learner.learn(*block)
-        start = stop
+    orders = rng.permutation(n0), rng.permutation(n1)
+    return tuple((order[: round(SHARE * len(order))], order[round(SHARE * len(order)) :]) for order in orders)

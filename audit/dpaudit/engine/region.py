@@ -27,7 +27,7 @@ from dpaudit.values import OUTPUT, Feature, Label, words
 PROBES = 4000
 """Maximum number of outputs of each dataset that are used to describe a region."""
 
-_MAX_LISTED = 12  # maximum number of distinct outputs that are listed one by one
+_LISTED = 12  # maximum number of distinct outputs that are listed one by one
 _SAME, _NEARLY = 0.99, 0.85  # agreement at which a feature replaces the score; agreement at which it is also named
 _EXACT = 2**53  # a float64 represents all integers up to this absolute value exactly
 _STATEMENTS = {
@@ -35,8 +35,8 @@ _STATEMENTS = {
     *("{} in {}", "word {} in {}", "column {} in {}"),
 }
 _ANSWERS = {"query {}", "distance of {} and {}"}  # numbers, even if all are 0 or 1
-_MAX_GAPS = 3  # maximum number of intervals; more are harder to read than the score
-_LEAST_AGREEMENT = 0.6  # minimum mean of the shares of both datasets that a cut of the answers identifies
+_GAPS = 3  # maximum number of intervals; more are harder to read than the score
+_AGREEMENT = 0.6  # minimum mean of the shares of both datasets that a cut of the answers identifies
 CHANCE = 0.05  # maximum probability that any query is stated if the table does not depend on the dataset
 _INNER = (0.1, 0.9)  # quantiles of the answers that are stated if the answers on both datasets overlap
 
@@ -85,11 +85,11 @@ def _numbers(score: Score, examples: Outputs, threshold: float) -> Region:
     finite = values.dtype.kind != "f" or bool(np.isfinite(values).all())
     whole = bool(np.all(values == np.floor(values)))
     recurring = whole or examples.array.size >= 2 * len(values)  # outputs with continuous noise never recur
-    if len(values) <= _MAX_LISTED and recurring and finite and not missing:
+    if len(values) <= _LISTED and recurring and finite and not missing:
         return Region(condition=Condition(listed=tuple(values[inside].tolist()))) if inside.any() else Region()
     changes = np.diff(inside.astype(int), prepend=0, append=0)
     starts, stops = np.flatnonzero(changes > 0).tolist(), (np.flatnonzero(changes < 0) - 1).tolist()
-    if len(starts) <= _MAX_GAPS:
+    if len(starts) <= _GAPS:
         intervals = tuple(
             Interval(
                 low=_cut(values[a], values[a - 1]) if a > 0 else -math.inf,
@@ -107,7 +107,7 @@ def _numbers(score: Score, examples: Outputs, threshold: float) -> Region:
 def _labels(labels: list[Label | None], inside: npt.NDArray[np.bool_]) -> tuple[Label, ...] | None:
     """Return the labels that make up the region; None if labels do not determine the region or are too many."""
     known = dict(zip(labels, inside.tolist(), strict=True))
-    if None in known or len(known) > _MAX_LISTED:
+    if None in known or len(known) > _LISTED:
         return None
     if any(known[label] != one for label, one in zip(labels, inside, strict=True)):
         return None
@@ -222,10 +222,10 @@ def query_words(score: Score, threshold: float, examples: Outputs | None) -> tup
     present = np.array([name in parts.tables for parts in examples.parts()], dtype=np.float64)
     telling = _agreement(present[:half], present[half:])  # whether there is a table at all
     on0, on1 = _of_sides(encoding.table_queries)
-    if telling >= max(agreement[best], _LEAST_AGREEMENT, agreement_by_chance(half, 1)):
+    if telling >= max(agreement[best], _AGREEMENT, agreement_by_chance(half, 1)):
         outcomes = [_outcome(parts, name) for parts in examples.parts()]
         return f"{_usual(outcomes[:half])} {on0}, {_usual(outcomes[half:])} {on1}", True
-    if agreement[best] < max(_LEAST_AGREEMENT, agreement_by_chance(half, 1 + encoding.table_queries.tried)):
+    if agreement[best] < max(_AGREEMENT, agreement_by_chance(half, 1 + encoding.table_queries.tried)):
         return "", False
     first, second = stated(answers[:half, best], answers[half:, best])
     query = shortened(one_line(encoding.table_queries.names[best]))

@@ -106,7 +106,12 @@ def replay(
     witness = _witness_of(result, execution)
     runs = runs_of_replay(result, witness, trials)
     learn_from, trials = runs.learned, runs.counted
-    pair = _pair_of(witness, given)
+    pair = next((pair for pair in distinct(given) if str(pair) == witness.pair), None)
+    if pair is None:
+        raise ValueError(
+            f"the witness belongs to the pair {witness.pair}, which is not among the given pairs: "
+            f"{', '.join(map(str, given))}"
+        )
     check_neighbours(mechanism, [pair], result.claim)
     if seed is None:
         seed = fresh_seed()
@@ -141,16 +146,6 @@ def replay(
         looks=found.number,
         valid=not invalid,
         runs_needed=found.runs_needed,
-    )
-
-
-def _pair_of(witness: Witness, pairs: Sequence[Pair]) -> Pair:
-    for pair in distinct(pairs):
-        if witness.pair == str(pair):
-            return pair
-    raise ValueError(
-        f"the witness belongs to the pair {witness.pair}, which is not among the given pairs: "
-        f"{', '.join(map(str, pairs))}"
     )
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.inference.sequential.planned import Planned
 from dpaudit.result.evidence import disagreement, planned_of
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Counts
@@ -58,12 +57,8 @@ class Replay:
         The value is True if the fresh runs are valid, and if the result agrees with its own counts and has the claim of
         its config or test.  If the result reports a violation, the fresh runs must also refute the claim.
         """
-        return (
-            self.valid
-            and not self.contradictions
-            and not self.differences
-            and (self.refuted or not self.result.violated)
-        )
+        decided = self.refuted or not self.result.violated
+        return self.valid and decided and not self.contradictions and not self.differences
 
     @property
     def reproduced(self) -> bool:
@@ -96,21 +91,15 @@ class Replay:
             return "No conclusion", f": the replay ran the {self.origin}, whose claim differs from that of the result."
         if not self.valid:
             return "No conclusion", ": the fresh runs failed or depended on each other; see the warnings."
+        other_code = "but the replay may have run other code than the audit; see the warnings."
         if self.changes and self.refuted:
-            return (
-                "Fresh runs refute the claim",
-                ", but the replay may have run other code than the audit; see the warnings.",
-            )
+            return "Fresh runs refute the claim", f", {other_code}"
         if not self.result.violated:
             if self.refuted:
                 return "Fresh runs refute the claim", ", although the result did not refute it."
             return "Fresh runs do not refute the claim", ", either."
         if self.changes:
-            return (
-                "Not confirmed",
-                ": fresh runs do not refute the claim, but the replay may have run other code than the audit; see the "
-                "warnings.",
-            )
+            return "Not confirmed", f": fresh runs do not refute the claim, {other_code}"
         if self.refuted:
             return "Confirmed", f": fresh runs refute the claim again (required: p <= {lower(self.level, 2)})."
         if math.isinf(self.runs_needed):
@@ -132,7 +121,11 @@ def lines_of(replay: Replay) -> list[str]:
     """Return the lines of `str`: the first states the verdict of the result, the last the conclusion."""
     witness = replay.result.witness
     assert witness is not None
-    rows = [("in the result", witness.counts), ("fresh", replay.counts)]
+    rows = []
+    for name, counts in (("in the result", witness.counts), ("fresh", replay.counts)):
+        x, n0, y, n1 = counts.false_positives, counts.n0, counts.n1 - counts.false_negatives, counts.n1
+        shares = percent(x / max(1, n0)), percent(y / max(1, n1))
+        rows.append(f"  {name:<14s} d0 {x:,} of {n0:,} ({shares[0]}), d1 {y:,} of {n1:,} ({shares[1]})")
     alpha = replay.counts.false_positives / max(1, replay.counts.n0)
     allowed = 1 - float(replay.result.claim.symmetrized().beta(alpha))
     looked = f" and {replay.looks} interim analyses" if replay.looks > 1 else ""
@@ -140,7 +133,7 @@ def lines_of(replay: Replay) -> list[str]:
         f"{replay.result.name}: {replay.result.verdict.value}, {replay.result.claim.label}",
         f"  pair {witness.pair}, attack {witness.attack}",
         f"  region: {witness.region}",
-        *(f"  {name:<14s} {_row(counts)}" for name, counts in rows),
+        *rows,
         f"  at a rate of {percent(alpha)} under d0, the claim allows at most {percent_at_most(allowed)} under d1",
         f"  fresh p-value: p <= {upper(replay.p_value, under=replay.level)}, corrected for two replays{looked} "
         f"({replay.counts.n0:,} runs per dataset after {replay.learned_from:,} to learn from, seed {replay.seed})",
@@ -163,35 +156,19 @@ def level_of(result: AuditResult) -> float:
     return min(CONFIRMED, 1 - result.confidence)
 
 
-def _row(counts: Counts) -> str:
-    x, y = counts.false_positives, counts.n1 - counts.false_negatives
-    return (
-        f"d0 {x:,} of {counts.n0:,} ({percent(x / max(1, counts.n0))}), "
-        f"d1 {y:,} of {counts.n1:,} ({percent(y / max(1, counts.n1))})"
-    )
-
-
 def compared(
     found: Replay, origin: str, claim: TradeoffFunction, violations: Sequence[TradeoffFunction] | None
 ) -> Replay:
     """Return a replay with the differences between its result and the "config" or "test" that it ran."""
-    differences = tuple(_differences(found, claim, violations))
-    return replace(found, differences=differences, origin=origin)
-
-
-def _differences(
-    found: Replay, claim: TradeoffFunction, violations: Sequence[TradeoffFunction] | None
-) -> Iterator[str]:
-    result, planned = found.result, planned_of(found.result.evidence)
-    if not same_claim(result.claim, claim):
-        yield differs("claim", result.claim.label, claim.label)
-    if planned is not None and violations is not None and not _same(planned, violations):
-        stated, here = (", ".join(one.label for one in claims) for claims in (planned.violations, violations))
-        yield differs("violation to detect", stated or "nothing", here or "nothing")
-
-
-def _same(planned: Planned, violations: Sequence[TradeoffFunction]) -> bool:
-    return len(planned.violations) == len(violations) and all(map(same_claim, planned.violations, violations))
+    planned, differences = planned_of(found.result.evidence), []
+    if not same_claim(found.result.claim, claim):
+        differences.append(differs("claim", found.result.claim.label, claim.label))
+    if planned is not None and violations is not None:
+        as_many = len(planned.violations) == len(violations)
+        if not as_many or not all(map(same_claim, planned.violations, violations)):
+            stated, here = (", ".join(one.label for one in claims) for claims in (planned.violations, violations))
+            differences.append(differs("violation to detect", stated or "nothing", here or "nothing"))
+    return replace(found, differences=tuple(differences), origin=origin)
 
 
 def differs(what: str, stated: str, here: str) -> str:

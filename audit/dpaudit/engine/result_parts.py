@@ -26,7 +26,7 @@ from dpaudit.pairs.pair import Pair
 from dpaudit.result.evidence import Evidence, pair_log_e
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance, SourceFile, TrainingRecord, histograms
-from dpaudit.result.values import AttackRow, Detectable, History, PairRow, StoppedBy, Verdict
+from dpaudit.result.values import AttackRow, Detectable, PairRow, StoppedBy, Verdict
 from dpaudit.result.words import if_curve
 from dpaudit.running.identity import Identity, public
 from dpaudit.running.sources import Source
@@ -127,10 +127,8 @@ def _verdict(facts: Facts) -> tuple[Verdict, tuple[str, ...]]:
     if facts.ended != "trials":
         return Verdict.INCONCLUSIVE, ()
     unclaimed, *missed = ((one,) if one else () for one in (facts.unclaimed, facts.too_few, facts.detect_missed))
-    for reasons in (unclaimed, facts.unseen, facts.ignored, *missed):
-        if reasons:
-            return Verdict.INCONCLUSIVE, reasons
-    return Verdict.NO_VIOLATION, ()
+    reasons = next(filter(None, (unclaimed, facts.unseen, facts.ignored, *missed)), ())
+    return (Verdict.INCONCLUSIVE if reasons else Verdict.NO_VIOLATION), reasons
 
 
 def _reported(facts: Facts) -> tuple[str, ...]:
@@ -147,14 +145,6 @@ def _reported(facts: Facts) -> tuple[str, ...]:
 
 
 _POINTS = 400  # maximum number of thresholds of the curve of scores
-
-
-def history(run: SequentialAudit) -> History:
-    """Return the log-wealth at every interim analysis, in nats."""
-    return History(
-        trials=np.array([trials for trials, _ in run.history], dtype=np.int64),
-        log_e=np.array([log_e for _, log_e in run.history], dtype=np.float64),
-    )
 
 
 def pair_rows(run: SequentialAudit, evidence: Evidence) -> tuple[PairRow, ...]:

@@ -65,8 +65,8 @@ GROWTH = 3.0
 MIN_SHARE = 0.25
 """Each cell of a sweep, and each pair of an audit, gets at least this part of an even share."""
 
-_MIN_GROWTH = 1.3  # a round with a smaller factor would mostly repeat what the cell has learned
-_MIN_EVIDENCE = 1.0  # nats; less evidence often arises by chance
+_USEFUL_GROWTH = 1.3  # a round with a smaller factor would mostly repeat what the cell has learned
+_SOME_EVIDENCE = 1.0  # nats; less evidence often arises by chance
 _SAFETY = 0.8  # part of the remaining time that a round may take by prediction
 
 
@@ -86,7 +86,7 @@ class Spent:
     @property
     def remaining_seconds(self) -> float:
         """Predicted seconds of a round that ends at the threshold; inf if the evidence does not grow."""
-        if self.log_e < _MIN_EVIDENCE:
+        if self.log_e < _SOME_EVIDENCE:
             return math.inf
         return self.last_seconds * self.log_threshold / self.log_e
 
@@ -98,7 +98,7 @@ class Spent:
         if self.last_seconds > 0:
             factor = min(factor, _SAFETY * seconds_left / self.last_seconds)
         wanted = min(int(self.trials * factor), self.most)
-        return wanted if wanted >= min(_MIN_GROWTH * self.trials, self.most) else None
+        return wanted if wanted >= min(_USEFUL_GROWTH * self.trials, self.most) else None
 
 
 @dataclass(frozen=True, slots=True)

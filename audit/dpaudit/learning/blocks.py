@@ -90,16 +90,6 @@ def encoding_of(seen: Block, max_vocabulary: int, targets: Targets = (None, None
     return PartsEncoding.of([*parts0, *parts1], np.repeat([False, True], [len(parts0), len(parts1)]), targets)
 
 
-def alike(new: Encoding, old: Encoding | None) -> bool:
-    """Return whether two encodings are both for plain numbers and give columns with the same meaning."""
-    return (
-        isinstance(new, PlainEncoding)
-        and isinstance(old, PlainEncoding)
-        and (old.single, old.columns, old.centre is None, old.kind)
-        == (new.single, new.columns, new.centre is None, new.kind)
-    )
-
-
 @dataclass(eq=False)
 class PastOutputs:
     """A store of the latest outputs of one pair, in the order of their runs."""

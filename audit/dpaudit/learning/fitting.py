@@ -22,7 +22,6 @@ from dpaudit.learning.blocks import (
     Block,
     PastOutputs,
     Settings,
-    alike,
     encoding_of,
     joined,
     plain,
@@ -32,7 +31,7 @@ from dpaudit.learning.foreign import copied, fit, guarded, is_foreign, one_threa
 from dpaudit.learning.score import Clock, KnownScores, Score, Stacked, stacked
 from dpaudit.learning.weights import ModelWeights
 from dpaudit.numerics import Array, fit_logistic, linear, out_of_fold
-from dpaudit.outputs import VIEWS, Encoding, Targets, View
+from dpaudit.outputs import VIEWS, Encoding, PlainEncoding, Targets, View
 from dpaudit.running.streams import stream
 
 
@@ -181,8 +180,10 @@ class Fitting:
         with one_thread():
             encoding = encoding_of(seen, self.settings.max_vocabulary, self.targets)
         self._encoded_at, self._unknown_outputs = self.trials, False
-        if alike(encoding, self.encoding):
-            return False
+        if isinstance(encoding, PlainEncoding) and isinstance(old := self.encoding, PlainEncoding):
+            meaning = [(one.single, one.columns, one.centre is None, one.kind) for one in (encoding, old)]
+            if meaning[0] == meaning[1]:  # the columns have the same meaning
+                return False
         self.encoding = encoding
         self.scorers.clear()  # scorers that were fitted to the old columns cannot read the new columns
         self._fitted_at.clear()
@@ -191,10 +192,9 @@ class Fitting:
 
     def _due(self, index: int, attack: Attack) -> bool:
         """Return whether to fit an attack now."""
-        if index in self.dropped or (len(self.attacks) > 1 and self.mixing.suspended(index, self.trials)):
-            return False
-        first: int = getattr(attack, "from_trials", 0) if len(self.attacks) > 1 else 0
-        if self.trials < first:
+        several = len(self.attacks) > 1
+        first: int = getattr(attack, "from_trials", 0) if several else 0
+        if index in self.dropped or self.trials < first or (several and self.mixing.suspended(index, self.trials)):
             return False
         last = self._fitted_at.get(index, 0)
         if self.trials >= SETTLED and index in self._full and index not in self.scorers:
@@ -232,14 +232,12 @@ class Fitting:
         probes = stream(self.seed, "company", self.pair, index, self.trials)
         with one_thread():
             harmless = pointwise(scorer, view0, view1, probes, thorough=is_foreign(attack))
-        if not harmless:
-            self.drop(
-                index,
-                "gave the same output different scores in different blocks; a score may depend on a single output only",
-            )
-            return
-        self.scorers[index] = scorer
-        self.mixing.join(index, self.trials)
+        if harmless:
+            self.scorers[index] = scorer
+            self.mixing.join(index, self.trials)
+        else:
+            why = "gave the same output different scores in different blocks"
+            self.drop(index, f"{why}; a score may depend on a single output only")
 
     def students(self, memory: PastOutputs) -> list[int]:
         """Return the indices of the attacks whose second stage is applicable to the stored outputs."""
