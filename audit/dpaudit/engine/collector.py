@@ -35,7 +35,7 @@ from dpaudit.running.sampler import Sampler
 from dpaudit.running.store import StoreError
 from dpaudit.running.streams import stream
 from dpaudit.text import Reason, WarningCode
-from dpaudit.values import Output, key
+from dpaudit.values import Output, RawOutputs, key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,12 +91,11 @@ class Collector:
     beginning: Beginning = field(default_factory=Beginning, init=False)
     sent: object = None  # the mechanism in a form for new processes; a `NotPossible` if there is none
     since: float = field(default_factory=time.time)  # when the audit began
-
-    _most: list[int] = field(init=False)  # for each pair, the maximum number of trials in a block
+    most: list[int] = field(init=False)  # for each pair, the maximum number of trials whose outputs are held at once
     _memories: list[tuple[Memory, Memory]] = field(init=False)  # for each pair, outputs for tests of independence
 
     def __post_init__(self) -> None:
-        self.spent, self._most = ([start] * len(self.learners) for start in (0, _MAX_BLOCK_BYTES))
+        self.spent, self.most = ([start] * len(self.learners) for start in (0, _MAX_BLOCK_BYTES))
         self._memories = [(Memory(), Memory()) for _ in self.learners]
         self.seen = [(Seen(), Seen()) for _ in self.learners]
 
@@ -114,15 +113,10 @@ class Collector:
     def unseen(self) -> list[str]:
         """The reasons why the audit could not make all trials on some pairs, which exclude NO_VIOLATION."""
         found = []
-        for index, learner in enumerate(self.learners):
-            why = (
-                "the mechanism failed on this pair" if index in self.dropped else
-                "every attack was dropped on this pair" if learner.hopeless else
-                ""
-            )  # fmt: skip
-            if why:
-                pair = self.sampler.pairs[index]
-                found.append(f"no conclusion about pair {pair}: {why}; remove the cause or the pair")
+        for index, (learner, pair) in enumerate(zip(self.learners, self.sampler.pairs, strict=True)):
+            if index in self.dropped or learner.hopeless:
+                who = "the mechanism failed" if index in self.dropped else "every attack was dropped"
+                found.append(f"no conclusion about pair {pair}: {who} on this pair; remove the cause or the pair")
         return found
 
     @property
@@ -141,11 +135,7 @@ class Collector:
     @property
     def slow(self) -> bool:
         """Whether runs take so long, or outputs so much memory, that fresh runs are as few as those of the proof."""
-        return self.sampler.seconds_per_run > _SLOW or min(self._most) < _FEW
-
-    def most(self, pair: int) -> int:
-        """Return the maximum number of trials of a pair whose outputs are held at once."""
-        return self._most[pair]
+        return self.sampler.seconds_per_run > _SLOW or min(self.most) < _FEW
 
     def compared(self, pair: int, side: int) -> list[Output]:
         """Return as many of the first outputs as one of `CHECKPOINTS` says, which are none if there are too few."""
@@ -156,11 +146,11 @@ class Collector:
         """Return why the guarantee does not hold; the tests on all pairs together have the level `SUSPICIOUS`."""
         if self.void:
             return [Reason(self.void, WarningCode.VOID)]
-        found: list[str] = []
-        for pair in range(len(self.learners)):
-            signs = dict.fromkeys(self._signs(pair, SUSPICIOUS / len(self.learners)))
-            found += [f"{words} (pair {self.sampler.pairs[pair]})" for words in signs]
-        return [Reason(sign, WarningCode.DEPENDENT) for sign in found]
+        return [
+            Reason(f"{sign} (pair {pair})", WarningCode.DEPENDENT)
+            for index, pair in enumerate(self.sampler.pairs)
+            for sign in dict.fromkeys(self._signs(index, SUSPICIOUS / len(self.learners)))
+        ]
 
     def untested(self, compared: int | None) -> list[str]:
         """Return a warning if pairs, except the one `compared` between processes, have too few runs for a test."""
@@ -208,7 +198,7 @@ class Collector:
         store, self.sampler.store = self.sampler.store, None  # not stored: an audit that resumes may make other blocks
         try:
             while start < runs and (left := self.allowed - self.trials - self.observed) > 0:
-                size = min(runs - start, left, self._most[pair], max(2, start // _OBSERVED))
+                size = min(runs - start, left, self.most[pair], max(2, start // _OBSERVED))
                 outcomes = self.sampler.block(pair, start, start + size)
                 complete = min(len(outcome.outputs) for outcome in outcomes)
                 outputs0, outputs1 = (outcome.outputs[:complete] for outcome in outcomes)
@@ -218,15 +208,17 @@ class Collector:
                 if learner.ready:
                     learner.score_fresh(*block)  # updates the weights of the attacks
                 learner.learn(*block)
-                sides = zip(self.seen[pair], self._memories[pair], (outputs0, outputs1), strict=True)
-                for seen, memory, outputs in sides:
-                    seen.add(outputs)
-                    memory.add(outputs)
+                self._remember(pair, (outputs0, outputs1))
                 start, self.observed = start + complete, self.observed + complete
         except OutputError:
             pass
         finally:
             self.sampler.store = store
+
+    def _remember(self, pair: int, sides: tuple[RawOutputs, RawOutputs], bytes_each: float = 8.0) -> None:
+        for seen, memory, outputs in zip(self.seen[pair], self._memories[pair], sides, strict=True):
+            seen.add(outputs)
+            memory.add(outputs, bytes_each)
 
     @contextmanager
     def limited(self, trials: int) -> Iterator[None]:
@@ -268,7 +260,7 @@ class Collector:
         further trials are made on the pair.  If all pairs have failed, the audit ends.
         """
         start = self.spent[pair]
-        size = min(size, self._most[pair], self.allowed - self.trials)
+        size = min(size, self.most[pair], self.allowed - self.trials)
         try:
             outcomes = self.sampler.block(pair, start, start + size)
         except StoreError as error:
@@ -284,14 +276,11 @@ class Collector:
                     raise OutputError("nothing (None) in all of its first runs; return what the analyst would see")
                 sides = self.learners[pair].read(outputs0, outputs1)
                 bytes_each = max(1.0, *(side.size() / complete for side in sides))
-                self._most[pair] = max(1, int(_MAX_BLOCK_BYTES / bytes_each))
+                self.most[pair] = max(1, int(_MAX_BLOCK_BYTES / bytes_each))
                 block = [sides]
                 self.outputs_fingerprint.add(pair, start, (outputs0, outputs1))
-                self.seen[pair][0].add(outputs0)
-                self.seen[pair][1].add(outputs1)
                 self.beginning.add(pair, (outputs0, outputs1))
-                for memory, outputs in zip(self._memories[pair], (outputs0, outputs1), strict=True):
-                    memory.add(outputs, bytes_each)
+                self._remember(pair, (outputs0, outputs1), bytes_each)
         except OutputError as error:
             failures.insert(0, f"gave an output that cannot be read: {error}")
         except (SystemExit, GeneratorExit) as error:  # raised by methods of an output, such as `__array__`

@@ -33,13 +33,9 @@ class FixedAudit:
     pair: int = field(default=0, init=False)  # index of the chosen pair
     second_stage_trials: int = field(default=0, init=False)  # trials of the second stage
     _threshold: int = field(default=0, init=False)  # last bin outside the region
-    # (2, BINS), bin counts of the pilot's latest scores, after `saturation.merge_saturated`
-    _pilot: Counts = field(init=False)
-    _counts: Counts = field(init=False)  # (2, BINS), bin counts of the scores of all outputs after the pilot
-
-    def __post_init__(self) -> None:
-        self._pilot = np.zeros((2, BINS), dtype=np.int64)
-        self._counts = np.zeros((2, BINS), dtype=np.int64)
+    # (2, BINS), bin counts of the pilot's latest scores, after `merge_saturated`, and of all scores after the pilot
+    _pilot: Counts = field(default_factory=lambda: np.zeros((2, BINS), dtype=np.int64), init=False)
+    _counts: Counts = field(default_factory=lambda: np.zeros((2, BINS), dtype=np.int64), init=False)
 
     def go(self, progress: ProgressCallback | None = None) -> None:
         """Make the trials of the pilot and then all other trials; `progress` is called after each block."""
@@ -88,15 +84,10 @@ class FixedAudit:
         """
         collector = self.collector
         learner = collector.learners[self.pair]
-        trials = min(until - collector.trials, learner.max_second_stage_trials)
-        if (
-            trials < _MIN_SECOND_STAGE_TRIALS
-            or collector.interrupted
-            or not collector.open
-            or self.pair in collector.dropped
-        ):
+        trials, before = min(until - collector.trials, learner.max_second_stage_trials), collector.trials
+        ended = collector.interrupted or not collector.open or self.pair in collector.dropped
+        if trials < _MIN_SECOND_STAGE_TRIALS or ended:
             return None
-        before = collector.trials
         blocks = list(self._blocks(before + trials, progress))
         found = None if self.pair in collector.dropped else learner.fit_second_stage(blocks)
         self.second_stage_trials = 0 if found is None else collector.trials - before

@@ -173,7 +173,7 @@ class FreshRuns:
         seed = self._seed(len(self._here))
         sampler = Sampler(old.mechanism, [old.pairs[self.pair]], seed, old.jobs, old.execution)
         found: list[_OfProcess] = []
-        size = min(MAX_BLOCK_TRIALS, self.collector.most(self.pair))
+        size = min(MAX_BLOCK_TRIALS, self.collector.most[self.pair])
         for start in range(0, runs, size):
             stop = min(runs, start + size)
             found.append(self._read(sampler.block(0, start, stop), stop - start, "this process"))
@@ -185,7 +185,7 @@ class FreshRuns:
         first, second = self.collector.sampler.of_one_type(self.pair, outcomes)
         if failure := first.failure or second.failure:
             raise NotPossible(f"in {where} the mechanism {failure}")
-        learner, most = self.collector.learners[self.pair], self.collector.most(self.pair)
+        learner, most = self.collector.learners[self.pair], self.collector.most[self.pair]
         try:
             scores = learner.score_counted(*learner.read(first.outputs, second.outputs))
         except OutputError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -24,7 +24,7 @@ from dpaudit.numerics import Array
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.evidence import Counts, SequentialEvidence
 from dpaudit.result.sequential_evidence import LateBets, Stage
-from dpaudit.values import Dataset, key
+from dpaudit.values import key
 
 MAX_LEARNED = 1_000  # runs of the strongest pair from which attacks have learned before its fresh runs are counted
 _NEAR = 1.0  # nats from the threshold at which blocks become small; large blocks often change evidence by this much
@@ -56,6 +56,8 @@ class SequentialAudit:
     _late: LateBetting | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
+        # whether the two runs of a trial may depend on each other
+        self._coin_selected = self.collector.sampler.execution.observe_time
         self._bets = strategy(self.tested, self.planned)
         self._log_prices = self._bets.log_prices(self.tested)
         self._counts = np.zeros((len(self.collector.learners), 2, BINS), dtype=np.int64)
@@ -90,18 +92,19 @@ class SequentialAudit:
         """Return the next step; None if the claim is refuted (unless `to_the_end`), or if every attack was dropped."""
         if self.refuted and not to_the_end:
             return None
-        if not len(self._left):
+        if not len(self._usable):
             self.collector.failure = "every attack was dropped, so more runs would show nothing"
             return None
         if self._late is not None and (failed := self._late.failed(self._lost)) is not None:
             self.collector.failure = self.collector.dropped[failed]
             return None
-        if self._late is not None and self._late.ended:
+        if self._late is not None and len(self._late.stages) >= MOST_STAGES:
             self.collector.failure = "attacks were dropped on too many pairs, one after another"
             return None
-        pair = self._next_pair()
+        pair, threshold = self._next_pair(), log_threshold(self.confidence)
         late = self._late is not None and self._late.pair is not None  # small blocks, so that the bet changes often
-        return Turn(pair=pair, near=not to_the_end and (late or self._near))
+        near = late or self.log_e > max(threshold - _NEAR, threshold / 2)
+        return Turn(pair=pair, near=near and not to_the_end)
 
     def observe(self) -> None:
         """Make further runs after a refutation that ended the audit early.
@@ -114,7 +117,7 @@ class SequentialAudit:
             return
         collector, strongest = self.collector, self.strongest
         left = collector.allowed - collector.trials
-        pairs = sorted(map(int, self._left), key=lambda pair: pair != strongest)
+        pairs = sorted(map(int, self._usable), key=lambda pair: pair != strongest)
         try:
             with collector.limited(collector.allowed - left // 2 if self.confirms else collector.allowed):
                 for pair in pairs:
@@ -131,7 +134,7 @@ class SequentialAudit:
         return max(against, key=lambda pair: -math.inf if pair in lost else against[pair])
 
     @property
-    def _left(self) -> npt.NDArray[np.intp]:
+    def _usable(self) -> npt.NDArray[np.intp]:
         """Indices of the pairs on which the mechanism has not failed and at least one attack is left."""
         learners, dropped = self.collector.learners, self.collector.dropped
         left = [i for i, learner in enumerate(learners) if i not in dropped and not learner.hopeless]
@@ -147,12 +150,6 @@ class SequentialAudit:
         """Runs per dataset when the claim was refuted; None if the claim was not refuted."""
         threshold = log_threshold(self.confidence)
         return next((trials for trials, log_e in self.history if log_e >= threshold), None)
-
-    @property
-    def _near(self) -> bool:
-        """Whether the evidence is close to the threshold."""
-        threshold = log_threshold(self.confidence)
-        return self.log_e > max(threshold - _NEAR, threshold / 2)
 
     @property
     def log_e(self) -> float:
@@ -176,11 +173,6 @@ class SequentialAudit:
         )
 
     @property
-    def _coin_selected(self) -> bool:
-        """Whether the two runs of a trial may depend on each other."""
-        return self.collector.sampler.execution.observe_time
-
-    @property
     def _lost(self) -> tuple[int, ...]:
         """Pairs on which bets lost their stakes.  A failure that ends the audit loses no stakes."""
         gone = self.collector.dropped.keys() - {self.collector.last_pair}
@@ -197,7 +189,7 @@ class SequentialAudit:
         """Pair index -> log-wealth of the pair; at least that of the audit for the last late bet of a refutation."""
         found = dict(enumerate(self.pair_log_e))
         if self.refuted and self._late is not None and (last := self._late.pair) is not None:
-            found |= {pair: max(found[pair], _SOME) for pair in self._late.pairs}
+            found |= {stage.pair: max(found[stage.pair], _SOME) for stage in self._late.stages}
             found[last] = max(found[last], self.most)
         return found
 
@@ -215,12 +207,11 @@ class SequentialAudit:
     def _bet(self, pair: int, scores: tuple[Array, Array] | None) -> None:
         """Count the scores of d0 and d1 in a block, and update the wealth; None means that there is no score yet."""
         if scores is not None:
-            scores0, scores1 = scores
             if self._coin_selected:
-                start = self.collector.learners[pair].trials
-                first = self.collector.sampler.first_sides(pair, start, len(scores0))
-                scores0, scores1 = scores0[~first], scores1[first]
-            self._counts[pair] += [bin_counts(scores0), bin_counts(scores1)]
+                start, n = self.collector.learners[pair].trials, len(scores[0])
+                first = self.collector.sampler.first_sides(pair, start, n)
+                scores = scores[0][~first], scores[1][first]
+            self._counts[pair] += [bin_counts(side) for side in scores]
             self._new.add(pair)
             counts = self._counts[pair : pair + 1]
             self._gains[pair] = self._bets.gains(self._log_prices, counts, coin_selected=self._coin_selected)[0]
@@ -245,11 +236,14 @@ class SequentialAudit:
         gets at least a quarter of an even share.
         """
         spent, learners = self.collector.spent, self.collector.learners
-        left = self._left
+        left = self._usable
         if new := [int(i) for i in left if not learners[i].ready and spent[i] < FIRST_FIT]:
             return min(new, key=lambda i: spent[i])
-        if (pair := self._late_pair()) is not None:
-            return pair
+        if self._late is not None:
+            ready = [int(i) for i in left if learners[i].ready]
+            self._late.choose(self.collector.trials, self._counts, self._gains, self.log_e, ready, self._lost)
+            if self._late.pair in ready:
+                return self._late.pair
         if len(left) == 1:
             return int(left[0])
         bets = self._counts[left].sum(axis=(1, 2)) / 2
@@ -265,14 +259,6 @@ class SequentialAudit:
         variance = self._bets.variances(self._counts[left], best)
         variance = (bets * variance + _PRIOR * variance.max()) / (bets + _PRIOR)
         return int(left[np.argmax(growth + np.sqrt(2 * math.log(bets.sum()) * variance / bets))])
-
-    def _late_pair(self) -> int | None:
-        """Return the pair on which all wealth is bet, after choosing the late bet if this is due; None without one."""
-        if self._late is None:
-            return None
-        ready = [int(i) for i in self._left if self.collector.learners[i].ready]
-        self._late.choose(self.collector.trials, self._counts, self._gains, self.log_e, ready, self._lost)
-        return self._late.pair if self._late.pair in ready else None
 
     def _best_in_hindsight(self, left: npt.NDArray[np.intp]) -> int | None:
         """Return the pair with the largest growth in hindsight, if outputs have few values on all pairs; else None.
@@ -293,14 +279,14 @@ class SequentialAudit:
 
 def _dataset_keys(pairs: Sequence[Pair]) -> list[tuple[Hashable, Hashable]]:
     """Return a key of d0 and of d1 for each pair; scores are learned together on datasets with equal keys."""
-
-    def of(dataset: Dataset, place: tuple[int, int]) -> Hashable:
-        if len(pairs) > 1:
-            with suppress(Exception):  # pickling or `repr` calls methods of the dataset
-                return "equal", key(dataset)
-        return place
-
-    return [(of(pair.d0, (i, 0)), of(pair.d1, (i, 1))) for i, pair in enumerate(pairs)]
+    keys: dict[tuple[int, int], Hashable] = {}
+    for i, pair in enumerate(pairs):
+        for side, dataset in enumerate((pair.d0, pair.d1)):
+            keys[i, side] = i, side
+            if len(pairs) > 1:
+                with suppress(Exception):  # pickling or `repr` calls methods of the dataset
+                    keys[i, side] = "equal", key(dataset)
+    return [(keys[i, 0], keys[i, 1]) for i in range(len(pairs))]
 
 
 @dataclass(kw_only=True)
@@ -315,7 +301,7 @@ class LateBetting:
     confidence: float
     trials: int  # the largest number of trials of the audit
     coin_selected: bool
-    _stages: list[Stage] = field(default_factory=list, init=False)
+    stages: list[Stage] = field(default_factory=list, init=False)
     _before: Counts = field(init=False)  # counts of all pairs before the first late bet
     _lost: tuple[int, ...] = field(default=(), init=False)
     _at: int = field(default=0, init=False)  # number of trials at which the bet is chosen next
@@ -330,24 +316,14 @@ class LateBetting:
     @property
     def pair(self) -> int | None:
         """The pair on which all wealth is bet; None before the first late bet."""
-        return self._stages[-1].pair if self._stages else None
-
-    @property
-    def pairs(self) -> set[int]:
-        """The pairs of all late bets so far."""
-        return {stage.pair for stage in self._stages}
-
-    @property
-    def ended(self) -> bool:
-        """Whether no further bet may be chosen, because the attacks were dropped on many pairs."""
-        return len(self._stages) >= MOST_STAGES
+        return self.stages[-1].pair if self.stages else None
 
     def choose(
         self, made: int, counts: Counts, gains: Array, log_e: float, ready: Sequence[int], lost: tuple[int, ...]
     ) -> None:
         """Choose the bet of the next stage, if one is due."""
         gone = self.pair is not None and self.pair not in ready
-        enough = log_e > -math.inf if self._stages else log_e >= LEAST_LOG_E
+        enough = log_e > -math.inf if self.stages else log_e >= LEAST_LOG_E
         if not (made >= self._at or gone) or not len(ready) or not enough:
             return
         left = self.trials - made
@@ -357,42 +333,41 @@ class LateBetting:
         at, bet = divmod(int(np.argmax(chances)), chances.shape[1])
         pair = ready[at]
         self._at = made - (-self.trials // (2 * STAGES))
-        if self._stages and (self._stages[-1].pair, self._stages[-1].bet) == (pair, bet):
-            return
-        if self._stages:
-            self._finish(counts)
-        else:
+        if not self.stages:
             self._before, self._lost = counts.copy(), lost
+        elif (self.stages[-1].pair, self.stages[-1].bet) == (pair, bet):
+            return
+        else:
+            self._finish(counts)
         self._start, self._log_e = counts[pair].copy(), log_e
-        self._stages.append(Stage(pair=pair, bet=bet, left=left, counts=np.zeros_like(counts[pair])))
+        self.stages.append(Stage(pair=pair, bet=bet, left=left, counts=np.zeros_like(counts[pair])))
 
     def failed(self, lost: tuple[int, ...]) -> int | None:
         """Return the pair of a late bet among the lost pairs, so that all wealth is lost; None without such a pair."""
-        return min(set(lost) - set(self._lost), default=None) if self._stages else None
+        return min(set(lost) - set(self._lost), default=None) if self.stages else None
 
     def log_e(self, counts: Counts, lost: tuple[int, ...]) -> float | None:
         """Return the log-wealth; None before the first late bet."""
-        if not self._stages:
+        if not self.stages:
             return None
         if self.failed(lost) is not None:
             return -math.inf
-        stage = self._stages[-1]
+        stage = self.stages[-1]
         won = counts[stage.pair] - self._start
         gains = self._bets.gains(self._log_prices, won[None], coin_selected=self.coin_selected)
         return self._log_e + float(gains[0, stage.bet])
 
     def evidence(self, counts: Counts) -> LateBets | None:
         """Return the late bets so far; None before the first of them."""
-        if not self._stages:
+        if not self.stages:
             return None
         self._finish(counts)
-        found = LateBets(before=self._before, lost=self._lost, stages=tuple(self._stages))
+        found = LateBets(before=self._before, lost=self._lost, stages=tuple(self.stages))
         if not np.array_equal(found.counts, counts):
             raise AssertionError("outputs were counted after the first late bet on which no wealth was bet")
         return found
 
     def _finish(self, counts: Counts) -> None:
         """Record the outputs that the present stage has counted."""
-        last = self._stages[-1]
-        won = counts[last.pair] - self._start
-        self._stages[-1] = Stage(pair=last.pair, bet=last.bet, left=last.left, counts=won)
+        last = self.stages[-1]
+        self.stages[-1] = replace(last, counts=counts[last.pair] - self._start)
