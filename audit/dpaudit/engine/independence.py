@@ -81,9 +81,9 @@ def nothing_varied(pairs: Sequence[tuple[Seen, Seen]]) -> list[str]:
     seen = [sides for sides in pairs if sides[0].runs]
     if not all(side.constant for sides in seen for side in sides) or sum(sides[0].runs for sides in seen) < MIN_OUTPUTS:
         return []
-    equal = [sides for sides in seen if same(sides[0].value, sides[1].value)]
-    if len(equal) < len(seen):
-        sides = next(sides for sides in seen if not same(sides[0].value, sides[1].value))
+    differing = [sides for sides in seen if not same(sides[0].value, sides[1].value)]
+    if differing:
+        sides = differing[0]
         return [f"{_constants(sides)}: {_THREE_CAUSES}, so only one output of each dataset was seen"]
     runs = 2 * sum(sides[0].runs for sides in seen)
     what = {shown(sides[0].value): None for sides in seen}
@@ -123,14 +123,10 @@ def pool_words(sides: Sequence[Sequence[Output]], datasets: Sequence[Dataset]) -
         if enough[side] and apart and _on_no_grid(outputs.repeated.values(), datasets[side]):
             return outputs.words(side)
     repeated = [value for outputs in read for value in outputs.repeated.values()]
-    if (
-        len(repeated) < _REPEATED
-        or any(enough)
-        or not read[0].examples.keys().isdisjoint(read[1].examples)
-        or not _on_no_grid(repeated, list(datasets))
-    ):
-        return ""
-    return " and ".join(outputs.words(side) for side, outputs in enumerate(read) if outputs.repeated)
+    apart = read[0].examples.keys().isdisjoint(read[1].examples)
+    if len(repeated) >= _REPEATED and apart and not any(enough) and _on_no_grid(repeated, list(datasets)):
+        return " and ".join(outputs.words(side) for side, outputs in enumerate(read) if outputs.repeated)
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -104,12 +103,8 @@ def reference_wealth(bets: Strategy, log_prices: Array) -> list[float]:
 
 def check_bets(saved: Sequence[float], ours: Sequence[float]) -> None:
     """Refuse different fingerprints: if a stream changes its bets, its wealth is no supermartingale."""
-    if len(saved) == len(ours) and all(
-        math.isclose(a, b, rel_tol=_SAME, abs_tol=_SAME) for a, b in zip(saved, ours, strict=True)
-    ):
-        return
-    raise OtherBets(
-        "it was saved by a version of dpaudit that places other bets, and a stream that changes its bets is not a "
-        "valid test; continue with that version, or begin a new stream (the error probabilities of both streams add "
-        "up)"
-    )
+    if len(saved) != len(ours) or not np.allclose(saved, ours, rtol=_SAME, atol=_SAME):
+        raise OtherBets(
+            "it was saved by a version of dpaudit that places other bets, and a stream that changes its bets is not a "
+            "valid test; continue with that version, or begin a new stream (the error probabilities of both add up)"
+        )

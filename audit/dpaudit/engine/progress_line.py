@@ -52,15 +52,10 @@ def progress_line(name: str, now: Progress, rate: float, left: float, *, width: 
     known = "" if math.isnan(now.log_e) else f"evidence {amount(now.log_e)}"
     evidence, needed = (known, 15), (known and f"{known} of {amount(now.log_threshold)}", 25)
     name = one_line(name)
-    choices = (
-        [runs, speed, time_left, needed],
-        [runs, time_left, needed],
-        [runs, time_left, evidence],
-        [runs, time_left],
-        [runs],
-    )
+    longest = [runs, speed, time_left, needed]
+    choices = longest, [runs, time_left, needed], [runs, time_left, evidence], [runs, time_left], [runs]
     if width is None:
-        return " · ".join(filter(None, [name, *(words for words, _ in choices[0])]))
+        return " · ".join(filter(None, [name, *(words for words, _ in longest)]))
     for parts in choices:
         room = width - sum(3 + max(most, len(words)) for words, most in parts)
         if room >= min(len(name), NAME_COLUMNS):

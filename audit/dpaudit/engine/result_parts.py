@@ -168,16 +168,16 @@ def pair_rows(run: SequentialAudit, evidence: Evidence) -> tuple[PairRow, ...]:
 def attack_rows(learners: Sequence[Learner]) -> tuple[AttackRow, ...]:
     """Return one row for each attack: its mean weight over all pairs, and its mean log-loss over pairs that used it."""
     rows: list[AttackRow] = []
+    weights = [learner.weights() for learner in learners]
     for index, attack in enumerate(learners[0].attacks):
-        weights = [learner.weights().get(index, 0.0) for learner in learners]
         losses = [loss for learner in learners if not math.isnan(loss := learner.mean_loss(index))]
-        used = any(index in learner.weights() for learner in learners)
+        absences = [] if any(index in each for each in weights) else [learner.absence(index) for learner in learners]
         rows.append(
             AttackRow(
                 name=attack.name,
-                weight=float(np.mean(weights)),
+                weight=float(np.mean([each.get(index, 0.0) for each in weights])),
                 log_loss=float(np.mean(losses)) if losses else math.nan,
-                note="; ".join(dict.fromkeys(learner.absence(index) for learner in learners)) if not used else "",
+                note="; ".join(dict.fromkeys(absences)),
             )
         )
     return tuple(rows)

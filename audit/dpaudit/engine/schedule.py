@@ -94,9 +94,7 @@ class Spent:
         """Return the number of runs of the next round; None if the cell can have no useful round in the time."""
         if self.closed or self.busy or self.trials >= self.most:
             return None
-        factor = GROWTH
-        if self.last_seconds > 0:
-            factor = min(factor, _SAFETY * seconds_left / self.last_seconds)
+        factor = min(GROWTH, _SAFETY * seconds_left / self.last_seconds) if self.last_seconds > 0 else GROWTH
         wanted = min(int(self.trials * factor), self.most)
         return wanted if wanted >= min(_USEFUL_GROWTH * self.trials, self.most) else None
 

@@ -63,10 +63,9 @@ class Design:
 
 def check_independence(independence: Any) -> None:
     """Raise ValueError unless a choice of `independence` is known."""
-    if independence is None or (isinstance(independence, str) and independence in CHOICES):
-        return
-    each = "; ".join(f"{choice!r}: {words}" for choice, words in CHOICES.items())
-    raise ValueError(f'independence must be None, "canaries" or "runs", got {shown(independence)}.  {each}')
+    if independence is not None and not (isinstance(independence, str) and independence in CHOICES):
+        each = "; ".join(f"{choice!r}: {words}" for choice, words in CHOICES.items())
+        raise ValueError(f'independence must be None, "canaries" or "runs", got {shown(independence)}.  {each}')
 
 
 def check_design(independence: Independence, inclusion: Any) -> Inclusion:
@@ -196,9 +195,7 @@ def evidence_of(
     n0: int, n1: int, line: Line, coins: Coins, *, runs: int, claim: TradeoffFunction, significance: float
 ) -> ScoresEvidence:
     """Return evidence without right guesses."""
-    delta = DELTA
-    if isinstance(claim, PureDP | ApproxDP):
-        delta = float(claim.parameters.get("delta", 0.0))
+    delta = float(claim.parameters.get("delta", 0.0)) if isinstance(claim, PureDP | ApproxDP) else DELTA
     return ScoresEvidence(
         line=line,
         n0=n0,
@@ -359,18 +356,10 @@ def _evidence(
     n: int, claim: TradeoffFunction, independence: Independence, inclusion: Inclusion, confidence: float
 ) -> tuple[ScoresEvidence, ScoresEvidence | None]:
     """Return evidence without right guesses about n scores, and that if coins include exactly half by chance."""
-    sizes = n // 2, n - n // 2
+    sizes, line, runs = (n // 2, n - n // 2), independence or "inclusion", n if independence == "runs" else 1
     halves = Coins(0.5, 1.0, "") if independence == "runs" else coins_of(None, sizes, inclusion)
     coins = Coins(0.5, 1 + half_by_chance(n), "") if independence is None and inclusion == "coins" else halves
     usual, half = (
-        evidence_of(
-            *sizes,
-            independence or "inclusion",
-            each,
-            runs=n if independence == "runs" else 1,
-            claim=claim,
-            significance=1 - confidence,
-        )
-        for each in (coins, halves)
+        evidence_of(*sizes, line, each, runs=runs, claim=claim, significance=1 - confidence) for each in (coins, halves)
     )
     return usual, half if coins is not halves else None

@@ -323,12 +323,11 @@ def audit_one_run(
             the output.
         claim: The claim to test, or text for `parse_claim`; None to measure only.  The claim is about adding or
             removing one canary; see `inference.one_run` for the theorems.
-        confidence: Between 0 and 1.  A true claim is called violated with probability at most 1 - confidence.
-        included_at_random: "coins" if an independent fair coin decided for each canary; "fixed_number" if a fixed
-            number of canaries was drawn at random, without replacement.
+        confidence: As in `audit_scores`.
+        included_at_random: As in `audit_scores`.
         run: (m,), the name or number of each canary's run, if the canaries come from several independent runs.  Each
             run must have fresh coins.
-        seed: Seed of the order of equal scores; see `audit_scores`.  If None, the result records a fresh seed.
+        seed: Seed of the order of equal scores, as in `audit_scores`.
         name: Name of the audit in reports.
 
     Returns:

@@ -172,10 +172,9 @@ class Score:
         with self.clock.running(index):
             if unknown_outputs is None:
                 return asked(scorer, outputs.view(self.encoding, view))
-            values, failure = np.zeros(len(outputs)), ""
-            if not unknown_outputs.all():
-                fitting = outputs.take(np.flatnonzero(~unknown_outputs))
-                values[~unknown_outputs], failure = asked(scorer, fitting.view(self.encoding, view))
+            values, failure, known = np.zeros(len(outputs)), "", np.flatnonzero(~unknown_outputs)
+            if len(known):
+                values[known], failure = asked(scorer, outputs.take(known).view(self.encoding, view))
             return values, failure
 
     def _stacked(self, outputs: Outputs, mixed: Array) -> Array:
@@ -236,10 +235,9 @@ class Rechecks:
                         failures.setdefault(i, failure)
             scores = score.combined(parts[0], sides[0]), score.combined(parts[1], sides[1])
             self._scored += len(sides[0])
-            own = self._scored >= self._next_check
-            if own:
-                self._next_check = 2 * self._scored
-            checked = own or any(is_foreign(score.attacks[i]) for i in score.scorers)
+            checked = any(is_foreign(score.attacks[i]) for i in score.scorers)
+            if self._scored >= self._next_check:
+                checked, self._next_check = True, 2 * self._scored
             for some, at in self._again(sides) if checked else ():
                 anew = {i: score.of_attack_anew(i, some)[0] for i in score.scorers}
                 if not same(np.concatenate(scores)[at], score.combined(anew, some)):
