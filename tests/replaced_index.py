@@ -40,7 +40,7 @@ RESULTS = {"b": sample.violation, "g": sample.no_violation, "o": sample.inconclu
 
 @dataclass
 class Index:
-    """The releases of an index, one letter a release as in `tests/engine/test_next_cell.py`."""
+    """The releases of an index, one letter a release as in `tests/engine/test_schedule.py`."""
 
     history: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
