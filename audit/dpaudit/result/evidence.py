@@ -40,7 +40,7 @@ class FixedEvidence(Evidence):
     pair: int  # index of the pair that the pilot phase selected
     threshold: int  # last bin below the rejection region {bin > threshold} on which the claim is tested
     # counts of the score on the latest outputs of the pilot phase, used to select regions; shape (2, BINS); see
-    # `inference.fixed.saturation.merge_saturated`
+    # `inference.fixed.regions.merge_saturated`
     pilot: Counts
     counts: Counts  # counts of the score on all outputs after the pilot phase; shape (2, BINS)
     # delta of an (epsilon, delta)-DP claim; the bound on epsilon at this delta uses the claim's rejection region

@@ -133,7 +133,7 @@ class ScoresEvidence(Evidence):
         return test.parameter_lower(family, significance=significance, precision=precision)
 
     def chance_to_refute(self, claim: TradeoffFunction, truth: TradeoffFunction) -> float:
-        """Return the probability of a refutation at the recorded significance; see `inference.scores.rank_power`."""
+        """Return the probability of a refutation at the recorded significance; see `rank_bounds`."""
         return attained(self.law, self._needed(claim), truth)
 
     def can_refute(self, claim: TradeoffFunction) -> bool:
