@@ -240,3 +240,9 @@ def test_chance_rarely_gives_the_agreement_of_a_stated_query(n: int) -> None:
     all_paths = np.exp(gammaln(2 * n + 1) - 2 * gammaln(n + 1) - 2 * n * np.log(2))
     assert steps <= n
     assert tried * (1 - below[n] / all_paths) <= CHANCE
+
+
+def test_the_categories_that_are_tried_are_those_in_most_tables() -> None:
+    """30 categories, of which `often` is in every table and is named first, so that its code is 0."""
+    tables = [table([{"city": "often"}, *({"city": f"rare {n + k}"} for k in range(5))]) for n in range(0, 30, 5)]
+    assert str(proposed(tables)[0]) == "city = often"

@@ -65,7 +65,7 @@ def proposed(tables: Sequence[Table]) -> list[Condition]:
     for column in dict.fromkeys(column for table in tables for column in table.codes):
         often: Counter[str] = Counter()
         for table in tables:
-            often.update(table.categories.get(column, ()))
+            often.update(list(table.categories.get(column, ())))  # a mapping would add up its codes
         conditions += [Condition(column, "=", label) for label, _ in often.most_common(_MAX_CATEGORIES)]
     for column, values in _samples(tables).items():
         if not len(values):
