@@ -94,7 +94,7 @@ def sweep_report(sweep: Sweep) -> Document:
 
 
 def write_report(reported: Reported, path: str | PathLike[str], *, full: bool = False, paper: str = PAPERS[0]) -> None:
-    """Write a report in the format that the file name's ending selects.
+    """Write a report in the format that the file name's ending selects.  Arguments and errors are those of all formats.
 
     Args:
         reported: Results, or a comparison.
@@ -163,14 +163,6 @@ def to_pdf(reported: Reported, *, full: bool = False, paper: str = PAPERS[0]) ->
 
     A report of several audits has an overview, a third of a page for each audit, and the details at the end.
     The same results give the same bytes, unless a name needs a font of the system.
-
-    Args:
-        reported: Results, or a comparison.
-        full: Whether each of several audits has all sections.
-        paper: The size of the pages, "a4" or "letter".
-
-    Raises:
-        ValueError: If there is no result, or no such paper.
     """
     from dpaudit_reports.pdf import compile_pdf
 
@@ -178,15 +170,7 @@ def to_pdf(reported: Reported, *, full: bool = False, paper: str = PAPERS[0]) ->
 
 
 def to_html(reported: Reported, *, full: bool = False) -> str:
-    """Return the report as one HTML page without scripts and external files, in the screen's light or dark mode.
-
-    Args:
-        reported: Results, or a comparison.
-        full: Whether each of several audits has all sections.
-
-    Raises:
-        ValueError: If there is no result.
-    """
+    """Return the report as one HTML page without scripts and external files, in the screen's light or dark mode."""
     from dpaudit_reports.html import page
 
     return page(_document(reported, full=full))
@@ -220,13 +204,6 @@ def to_markdown(reported: Reported, *, full: bool = False) -> str:
 
     The text has no figures and at most 60,000 characters.  Any names in the text cannot break tables, mention
     people or create links.
-
-    Args:
-        reported: Results, or a comparison.
-        full: Whether each of several audits has all sections.
-
-    Raises:
-        ValueError: If there is no result.
     """
     from dpaudit_reports.markdown import markdown
     from dpaudit_reports.sections import BRIEF
@@ -238,13 +215,6 @@ def print_report(reported: Reported, *, full: bool = False) -> None:
     """Print the report to stdout at the width of the terminal, with a description in place of each figure.
 
     If stdout cannot encode a character, ASCII replaces it.
-
-    Args:
-        reported: Results, or a comparison.
-        full: Whether each of several audits has all sections.
-
-    Raises:
-        ValueError: If there is no result.
     """
     import sys
 

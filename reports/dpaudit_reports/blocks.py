@@ -275,8 +275,8 @@ def first(entries: Sequence[T], what: str) -> tuple[Sequence[T], tuple[Paragraph
     """Return the entries to show, and a sentence about the omitted entries."""
     if len(entries) <= MAX_ENTRIES:
         return entries, ()
-    of = f"{count(MAX_ENTRIES)} of {count(len(entries))}"
-    return entries[:MAX_ENTRIES], (Paragraph(f"These are the first {of} {what}; the result file has all of them."),)
+    shown = f"{count(MAX_ENTRIES)} of {count(len(entries))}"
+    return entries[:MAX_ENTRIES], (Paragraph(f"These are the first {shown} {what}; the result file has all of them."),)
 
 
 def bare(words: str) -> str:

@@ -42,7 +42,7 @@ def certified_profile(result: AuditResult) -> list[tuple[float, float]]:
 
 @lru_cache(maxsize=1024)
 def allowed_epsilon(claim: TradeoffFunction, delta: float) -> float:
-    """Return `claim.epsilon(delta)`.  The value is cached, because bisection is slow and audits often share a claim."""
+    """Return `claim.epsilon(delta)`, cached, because bisection is slow and audits often share a claim."""
     return claim.epsilon(delta)
 
 
@@ -108,6 +108,15 @@ class Bound:
         """Whether the claimed value is proven to be too small."""
         return self.refuted or self.certified > self.claimed
 
+    @property
+    def digits(self) -> int:
+        """Number of significant digits that distinguish the certified bound from a smaller claimed value."""
+        if not self.certified > self.claimed:
+            return _REFUTED_DIGITS if self.refuted else 4
+        if math.isinf(self.certified):
+            return 4
+        return max(4, 2 - math.floor(math.log10((self.certified - self.claimed) / self.certified)))
+
     def certified_text(self) -> str:
         """Return the bound, rounded down, with enough digits to distinguish it from a smaller claimed value."""
         if self.refuted and not self.certified > self.claimed:
@@ -131,21 +140,11 @@ class Bound:
         return Math(self.symbol), f"\u00a0{self.certified_text()}"
 
     def claimed_shown(self) -> tuple[Span, ...]:
-        """Return the claimed value, such as "ε ≤ 1 at δ = 0"."""
+        """Return the claimed value, such as "ε ≤ 1"."""
         return (Math(self.symbol), f"\u00a0≤\u00a0{self.claimed_text()}", *(self._place() if self.delta else ()))
 
     def _place(self) -> tuple[Span, ...]:
         return () if self.delta is None else (" at ", Math(f"δ\u00a0=\u00a0{number(self.delta)}"))
-
-    @property
-    def digits(self) -> int:
-        """Number of significant digits that distinguish the certified bound from a smaller claimed value."""
-        if self.refuted and not self.certified > self.claimed:
-            return _REFUTED_DIGITS
-        if not self.certified > self.claimed or math.isinf(self.certified):
-            return 4
-        margin = (self.certified - self.claimed) / self.certified
-        return max(4, 2 - math.floor(math.log10(margin)))
 
 
 def headline(result: AuditResult) -> Bound | None:
@@ -155,7 +154,15 @@ def headline(result: AuditResult) -> Bound | None:
     hold together and the claim is refuted, this is the delta whose bound exceeds the claim most.  Otherwise the delta
     is fixed.
     """
-    own = _own(result)
+    own, stated = None, result.claim.parameters
+    match result.claim:
+        case GaussianDP():
+            own = replace(mu_bound(result), refuted=result.violated)
+        case PureDP() | ApproxDP():
+            bound = epsilon_bound(result, stated.get("delta", 0.0))
+            own = replace(bound, claimed=stated["epsilon"], refuted=result.violated)
+        case LaplaceDP():  # claims more than epsilon-DP, so epsilon may be correct although the claim is refuted
+            own = epsilon_bound(result, 0.0)
     if own is not None and (own.exceeds or not result.violated):
         return own
     if not result.violated:
@@ -177,19 +184,6 @@ def certified_of_claimed(result: AuditResult) -> Text:
     if math.isnan(bound.certified):
         return NOT_KNOWN
     return bound.shown(f"{bound.certified_text()}\u00a0/\u00a0{bound.claimed_text()}")
-
-
-def _own(result: AuditResult) -> Bound | None:
-    match result.claim:
-        case GaussianDP():
-            return replace(mu_bound(result), refuted=result.violated)
-        case PureDP() | ApproxDP():
-            stated = result.claim.parameters
-            bound = epsilon_bound(result, stated.get("delta", 0.0))
-            return replace(bound, claimed=stated["epsilon"], refuted=result.violated)
-        case LaplaceDP():  # claims more than epsilon-DP, so epsilon may be correct although the claim is refuted
-            return epsilon_bound(result, 0.0)
-    return None
 
 
 def mu_bound(result: AuditResult) -> Bound:

@@ -162,11 +162,13 @@ _LEGEND: tuple[tuple[Square, str], ...] = (
 
 def sweep_document(sweep: Sweep) -> Document:
     """Return the report of a sweep."""
-    rows = rows_of(sweep)
+    rows, bad = rows_of(sweep), sweep.of(CellState.VIOLATION)
+    sign = sign_of((bad or sweep.of(CellState.NO_VIOLATION) or sweep.cells)[0])
+    verdict = f"{len(bad)} of {len(sweep.cells)} cells refuted" if bad else "No claim was refuted"
     wide = (Column(title, grow=3) for title in ("Constructor", "Cells", "Axes"))
     columns = *wide, Column("Share", align="right"), Column("Worst cell", grow=2.5)
     front: tuple[Block, ...] = (
-        _summary(sweep),
+        Verdict(sign.sign, verdict, counts(sweep), sign.tone),
         Paragraph(sweep_promise(sweep)),
         *_items("Violations", [refuted_words(cell) for row in rows for cell in row.refuted]),
         Heading("Constructors by parameters"),
@@ -180,13 +182,6 @@ def sweep_document(sweep: Sweep) -> Document:
     title = one_line(f"Sweep of {sweep.package} {sweep.versions[0]}")
     subtitle = one_line(f"{len(sweep.cells)} audits of differential-privacy claims, catalogue {sweep.catalogue}")
     return Document(title, subtitle, None, front, ())
-
-
-def _summary(sweep: Sweep) -> Verdict:
-    bad = sweep.of(CellState.VIOLATION)
-    sign = sign_of((bad or sweep.of(CellState.NO_VIOLATION) or sweep.cells)[0])
-    title = f"{len(bad)} of {len(sweep.cells)} cells refuted" if bad else "No claim was refuted"
-    return Verdict(sign.sign, title, counts(sweep), sign.tone)
 
 
 def _items(title: str, items: Sequence[str]) -> tuple[Block, ...]:
@@ -214,10 +209,13 @@ def _legend(states: Set[str]) -> Iterator[Span]:
 def _row(row: SweepRow, *, several: bool) -> tuple[Text, ...]:
     name = one_line(f"{row.constructor} {row.version}" if several else row.constructor)
     squares = [[Square(cell.state.value, cell.ratio or 0.0) for cell in line] for line in matrix(row.cells)]
+    axes: dict[str, dict[str, None]] = {}
+    for axis, label in (pair for cell in row.cells for pair in cell.values.items()):
+        axes.setdefault(axis, {})[label] = None
     return (
         (Strong(f"{sign_of(row.worst).sign} "), name),
         (Picture(partial(map_svg, squares), f"{len(row.refuted)} of {len(row.cells)} refuted"),),
-        _axes(row.cells),
+        one_line("; ".join(f"{axis}: {', '.join(labels)}" for axis, labels in axes.items())) or "none",
         share_of(row.worst),
         values_of(row.worst),
     )
@@ -229,13 +227,6 @@ def matrix(cells: Sequence[SweptCell]) -> list[list[SweptCell]]:
     for cell in cells:
         lines.setdefault(tuple(list(cell.values.items())[1:]), []).append(cell)
     return [line[start : start + PER_LINE] for line in lines.values() for start in range(0, len(line), PER_LINE)]
-
-
-def _axes(cells: Sequence[SweptCell]) -> str:
-    axes: dict[str, dict[str, None]] = {}
-    for axis, label in (pair for cell in cells for pair in cell.values.items()):
-        axes.setdefault(axis, {})[label] = None
-    return one_line("; ".join(f"{axis}: {', '.join(labels)}" for axis, labels in axes.items())) or "none"
 
 
 _SIGNS = {State.BAD: SIGNS["violation"], State.GOOD: SIGNS["no violation found"]}
@@ -301,7 +292,12 @@ def _history(found: Bisection) -> Iterator[tuple[str, State | None]]:
             both = f"{releases[change.before].version} and {releases[change.after].version}"
             names = [f"{name} ({old or 'none'}, then {new or 'none'})" for name, old, new in others]
             yield f"Other packages also differ between the environments of {both}: {some_of(names)}.", None
-    yield from ((words, None) for words in _gaps(found))
+    if found.interrupted:
+        yield "The command was interrupted, so changes may be missing.", None
+    if found.offline:
+        yield "The network failed during several installations in a row, which ended the search.", None
+    for message in found.unread:
+        yield f"A package index could not be read, so releases may be missing: {message}.", None
     if not known:
         yield "No release was found good or bad.", None
         return
@@ -328,15 +324,6 @@ def _history(found: Bisection) -> Iterator[tuple[str, State | None]]:
         advice = "  --most NUMBER audits more of them." if any(states[n] is None for n in passed) else ""
         words = f"{_counted(len(passed), 'release')} inside {has} no verdict, and may differ from the audited ones."
         yield words + advice, None
-
-
-def _gaps(found: Bisection) -> Iterator[str]:
-    if found.interrupted:
-        yield "The command was interrupted, so changes may be missing."
-    if found.offline:
-        yield "The network failed during several installations in a row, which ended the search."
-    for message in found.unread:
-        yield f"A package index could not be read, so releases may be missing: {message}."
 
 
 def _refuted(found: Bisection) -> Iterator[str]:

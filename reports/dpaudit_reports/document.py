@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from xml.etree import ElementTree
 
 from dpaudit.result.evidence import fingerprint
@@ -32,7 +32,10 @@ def document(results: Sequence[AuditResult], sections: Sequence[Section] = SECTI
     parts = tuple(_part(title, own, result) for title, own, result in zip(titles, blocks, results, strict=True))
     if len(results) == 1:
         subtitle = " · ".join(filter(None, [mechanism_named(results[0]), day(date).removeprefix(", ")]))
-        return Document(titles[0], subtitle, date, (), parts, _footer(results[0]))
+        version = (results[0].provenance.packages or {}).get("dpaudit")
+        counts = f"counts sha256:{fingerprint(results[0].evidence)[:12]}"  # assigns a loose page to its result
+        footer = f"{shortened(titles[0], 60)} · {counts} · dpaudit{f' {version}' if version else ''}"
+        return Document(titles[0], subtitle, date, (), parts, footer)
     title, subtitle = f"{len(results)} privacy audits", f"Audits of differential-privacy claims{day(date)}"
     front = summary(results)
     if not (short and whole):
@@ -61,13 +64,6 @@ def _part(title: str, blocks: tuple[Block, ...], result: AuditResult) -> Part:
     return Part(title, blocks, f"{mark.sign} {'Measurement' if result.measurement else mark.title}", mark.tone)
 
 
-def _footer(result: AuditResult) -> str:
-    """Return name, fingerprint and version, so that a loose page can be assigned to its result."""
-    name = shortened(title_of(result), 60)
-    version = (result.provenance.packages or {}).get("dpaudit")
-    return f"{name} · counts sha256:{fingerprint(result.evidence)[:12]} · dpaudit{f' {version}' if version else ''}"
-
-
 def newest(results: Sequence[AuditResult]) -> datetime | None:
     """Return the latest date of the audits, in UTC; None if no result records a date."""
     return max((date for result in results if (date := date_of(result)) is not None), default=None)
@@ -88,20 +84,18 @@ def foreign_blocks(result: AuditResult) -> tuple[Block, ...]:
 
     They follow the project's own sections, sorted by name.  If a section fails, a message replaces it.
     """
-    points = sorted(entry_points(group="dpaudit.sections"), key=lambda point: (point.name, point.value))
-    return tuple(block for point in points for block in _attempt(point, result))
-
-
-def _attempt(point: EntryPoint, result: AuditResult) -> tuple[Block, ...]:
-    try:
-        blocks = tuple(map(_drawn, point.load()(result)))
-        if blocks and not isinstance(blocks[0], Heading):
-            blocks = (Heading(point.name), *blocks)
-        blocks_html(blocks)  # an invalid block fails here and not in the middle of a page
-    except Exception as error:  # foreign code may raise anything
-        words = f"The section {point.name} ({point.value}) failed: {type(error).__name__}: {error}"
-        return Heading(point.name), Paragraph(words)
-    return blocks
+    found: list[Block] = []
+    for point in sorted(entry_points(group="dpaudit.sections"), key=lambda point: (point.name, point.value)):
+        try:
+            blocks = tuple(map(_drawn, point.load()(result)))
+            if blocks and not isinstance(blocks[0], Heading):
+                blocks = (Heading(point.name), *blocks)
+            blocks_html(blocks)  # an invalid block fails here and not in the middle of a page
+        except Exception as error:  # foreign code may raise anything
+            words = f"The section {point.name} ({point.value}) failed: {type(error).__name__}: {error}"
+            blocks = (Heading(point.name), Paragraph(words))
+        found += blocks
+    return tuple(found)
 
 
 def _drawn(block: Block) -> Block:

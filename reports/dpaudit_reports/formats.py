@@ -70,9 +70,7 @@ class Run:
     def of(cls, results: Sequence[AuditResult], expected: Sequence[str | None] | None = None) -> Run:
         """Return a run that holds only results."""
         wanted = [None] * len(results) if expected is None else expected
-        return cls(
-            audits=[Audited(name=r.name, result=r, expected=e) for r, e in zip(results, wanted, strict=True)],
-        )
+        return cls(audits=[Audited(name=r.name, result=r, expected=e) for r, e in zip(results, wanted, strict=True)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,17 +182,16 @@ _LEVELS = {Verdict.VIOLATION: "error", Verdict.NO_VIOLATION: "notice", Verdict.I
 
 def github_text(run: Run, screen: Screen) -> str:
     """Return one line for each audit: error, warning or notice.  A failed audit gets an error."""
-    return "".join(f"{_command(audited)}\n" for audited in run.audits)
-
-
-def _command(audited: Audited) -> str:
-    failed = "error" if audited.failed else "warning"
-    level = failed if audited.result is None else _LEVELS[audited.result.verdict]
-    properties = {"title": f"{audited.sign.sign} {audited.name}"}
-    if audited.file is not None:
-        properties = {"file": audited.file.as_posix(), "line": str(audited.line), **properties}
-    named = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
-    return f"::{level} {named}::{_data(sentence(audited))}"
+    lines = []
+    for audited in run.audits:
+        failed = "error" if audited.failed else "warning"
+        level = failed if audited.result is None else _LEVELS[audited.result.verdict]
+        properties = {"title": f"{audited.sign.sign} {audited.name}"}
+        if audited.file is not None:
+            properties = {"file": audited.file.as_posix(), "line": str(audited.line), **properties}
+        named = (f"{key}={_data(value).replace(':', '%3A').replace(',', '%2C')}" for key, value in properties.items())
+        lines.append(f"::{level} {','.join(named)}::{_data(sentence(audited))}\n")
+    return "".join(lines)
 
 
 def _data(words: str) -> str:
@@ -202,56 +199,43 @@ def _data(words: str) -> str:
     return one_line(words).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _property(words: str) -> str:
-    return _data(words).replace(":", "%3A").replace(",", "%2C")
-
-
 def junit_text(run: Run, screen: Screen) -> str:
     """Return one test suite with one test case for each audit, in ASCII with character references."""
+    results = [audited.result for audited in run.audits if audited.result is not None]
+    verdicts = Counter(result.verdict for result in results)
+    about = {
+        "name": "dpaudit",
+        "package": "dpaudit",
+        "id": "0",
+        "timestamp": f"{newest(results) or datetime.now(UTC):%Y-%m-%dT%H:%M:%S}",
+        "hostname": "localhost",
+        "tests": str(len(run.audits)),
+        "failures": str(verdicts[Verdict.VIOLATION]),
+        "errors": str(verdicts[Verdict.INCONCLUSIVE] + len(run.audits) - len(results)),
+        "time": f"{sum(result.elapsed_s for result in results):.3f}",
+    }
     root = ElementTree.Element("testsuites")
-    suite = ElementTree.SubElement(root, "testsuite", _attributes(run.audits))
+    suite = ElementTree.SubElement(root, "testsuite", about)
     ElementTree.SubElement(suite, "properties")
     for audited in run.audits:
-        _add_case(suite, audited)
+        result = audited.result
+        case = ElementTree.SubElement(
+            suite,
+            "testcase",
+            name=one_line(audited.name),
+            classname=one_line(audited.file.as_posix()) if audited.file else "dpaudit",
+            time=f"{0.0 if result is None else result.elapsed_s:.3f}",
+        )
+        if result is None or result.verdict is not Verdict.NO_VIOLATION:
+            kind = "failure" if result is not None and result.violated else "error"
+            words = sentence(audited)
+            ElementTree.SubElement(case, kind, type=audited.sign.word, message=words).text = words
     lines = [f"{audited.sign.sign} {_message(audited)}" for audited in run.audits]
     ElementTree.SubElement(suite, "system-out").text = "\n".join([*lines, *filter(None, [one_line(run.together)])])
     ElementTree.SubElement(suite, "system-err")
     ElementTree.indent(root)
     written: bytes = ElementTree.tostring(root, encoding="us-ascii", xml_declaration=True)
     return written.decode("ascii") + "\n"
-
-
-def _attributes(audits: Sequence[Audited]) -> dict[str, str]:
-    results = [audited.result for audited in audits if audited.result is not None]
-    verdicts = Counter(result.verdict for result in results)
-    date = newest(results) or datetime.now(UTC)
-    return {
-        "name": "dpaudit",
-        "package": "dpaudit",
-        "id": "0",
-        "timestamp": f"{date:%Y-%m-%dT%H:%M:%S}",
-        "hostname": "localhost",
-        "tests": str(len(audits)),
-        "failures": str(verdicts[Verdict.VIOLATION]),
-        "errors": str(verdicts[Verdict.INCONCLUSIVE] + len(audits) - len(results)),
-        "time": f"{sum(result.elapsed_s for result in results):.3f}",
-    }
-
-
-def _add_case(suite: ElementTree.Element, audited: Audited) -> None:
-    result = audited.result
-    case = ElementTree.SubElement(
-        suite,
-        "testcase",
-        name=one_line(audited.name),
-        classname=one_line(audited.file.as_posix()) if audited.file else "dpaudit",
-        time=f"{0.0 if result is None else result.elapsed_s:.3f}",
-    )
-    if result is not None and result.verdict is Verdict.NO_VIOLATION:
-        return
-    kind = "failure" if result is not None and result.violated else "error"
-    words = sentence(audited)
-    ElementTree.SubElement(case, kind, type=audited.sign.word, message=words).text = words
 
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
@@ -300,7 +284,15 @@ def _result(audited: Audited) -> dict[str, object]:
     assert audited.result is not None
     rule, kind, level, _ = _RULES[audited.result.verdict]
     digest = hashlib.sha256(audited.name.encode("utf-8", "surrogatepass")).hexdigest()
-    properties = {key: _printable(value) for key, value in facts(audited).items()}
+    properties = {
+        key: list(map(one_line, value))
+        if isinstance(value, list)
+        else one_line(value)
+        if isinstance(value, str)
+        else value
+        for key, value in facts(audited).items()
+        if value is not None
+    }
     return {
         "ruleId": rule,
         "ruleIndex": list(_RULES).index(audited.result.verdict),
@@ -308,14 +300,8 @@ def _result(audited: Audited) -> dict[str, object]:
         "level": level,
         **_located(audited),
         "partialFingerprints": {"dpauditName/v1": digest},
-        "properties": {key: value for key, value in properties.items() if value is not None},
+        "properties": properties,
     }
-
-
-def _printable(value: Fact) -> Fact:
-    if isinstance(value, list):
-        return [one_line(words) for words in value]
-    return one_line(value) if isinstance(value, str) else value
 
 
 def _message(audited: Audited) -> str:

@@ -79,29 +79,35 @@ def fragment(document: Document) -> str:
 def _body(document: Document, *, linked: bool) -> str:
     anchors = Anchors() if linked else None
     names = () if anchors is None else (anchors.new(_TOP), *(anchors.new(part.title) for part in document.parts))
-    writer = Writer(anchors, names[1:])
+    writer, alone = Writer(anchors, names[1:]), len(document.parts) == 1
     start = f' id="{_TOP}"' if linked else ""
-    kind = ' class="name"' if len(document.parts) == 1 else ""  # the verdict is the title of a report of one audit
+    kind = ' class="name"' if alone else ""  # the verdict is the title of a report of one audit
     head = f'<h1{start}{kind}>{text_html(document.title)}</h1>\n<p class="quiet">{text_html(document.subtitle)}</p>'
     front = writer.blocks(document.front)
-    if len(document.parts) == 1:
-        # The sections of a single part stand directly under the document's title.
+    if alone:  # the sections of a single part stand directly under the document's title
         parts = writer.blocks(document.parts[0].blocks)
     else:
         parts = "\n".join(_part(document, i, writer) for i in range(len(document.parts)))
     back = writer.blocks(document.back)
     if not linked:
         return "\n".join([head, front, parts, back])
+    contents = ""  # a report of one audit has two pages, which begin with the verdict
+    if not alone:
+        audits = [(name, text_html(part.title)) for name, part in zip(writer.parts, document.parts, strict=True)]
+        links = [*_headings(front), *audits, *_headings(back)]
+        opened = " open" if len(links) <= 12 else ""
+        items = "".join(f'<li><a href="#{name}">{words}</a></li>' for name, words in links)
+        contents = f"<details{opened}><summary>Contents</summary><ul>{items}</ul></details>"
+        contents = f'<nav aria-label="Contents">{contents}</nav>'
     end = f'<p class="quiet"><a href="#{_TOP}"><span aria-hidden="true">↑</span> To the top</a></p>'
-    return "\n".join([head, _contents(front, document, writer.parts, back), front, parts, back, end])
+    return "\n".join([head, contents, front, parts, back, end])
 
 
 def _part(document: Document, place: int, writer: Writer) -> str:
     """Return one of several parts.  It is folded unless it is about a violation; a link to its id opens it."""
     part, kind = document.parts[place], ' class="short"' if document.dense else ""
     mark = f'<span class="sign">{text_html(part.mark)}</span> ' if part.mark else ""
-    tone = f' class="{part.tone}"' if part.tone else ""
-    title = f"<h2{tone}>{mark}{text_html(part.title)}</h2>"
+    title = f"<h2{_class(part.tone)}>{mark}{text_html(part.title)}</h2>"
     if not writer.parts:
         return f"<section{kind}>\n{title}\n{writer.blocks(part.blocks, below=2)}\n</section>"
     name = writer.parts[place]
@@ -111,16 +117,6 @@ def _part(document: Document, place: int, writer: Writer) -> str:
         f'<section{kind}><details{opened}>\n<summary>{title}</summary>\n<div class="part" id="{name}">\n'
         f"{writer.part(part.blocks, name, below=2)}\n{back}\n</div></details></section>"
     )
-
-
-def _contents(front: str, document: Document, parts: Sequence[str], back: str) -> str:
-    if len(document.parts) == 1:  # two pages, which begin with the verdict
-        return ""
-    audits = [(name, text_html(part.title)) for name, part in zip(parts, document.parts, strict=True)]
-    links = [*_headings(front), *audits, *_headings(back)]
-    opened = " open" if len(links) <= 12 else ""
-    items = "".join(f'<li><a href="#{name}">{words}</a></li>' for name, words in links)
-    return f'<nav aria-label="Contents"><details{opened}><summary>Contents</summary><ul>{items}</ul></details></nav>'
 
 
 def _headings(html: str) -> list[tuple[str, str]]:
@@ -204,21 +200,26 @@ class Writer:
                 anchor = "" if self.anchors is None else f' id="{self.anchors.new(text, self._within)}"'
                 return f"<h{depth}{anchor}>{text_html(text)}</h{depth}>"
             case b.Paragraph(text, quiet):
-                return f"<p{_quiet(quiet)}>{self.prose(text)}</p>"
+                return f"<p{_class('quiet' * quiet)}>{self.prose(text)}</p>"
             case b.Items(items, quiet, numbered):
                 kind = "ol" if numbered else "ul"
-                return f"<{kind}{_quiet(quiet)}>{''.join(f'<li>{self.prose(item)}</li>' for item in items)}</{kind}>"
+                entries = "".join(f"<li>{self.prose(item)}</li>" for item in items)
+                return f"<{kind}{_class('quiet' * quiet)}>{entries}</{kind}>"
             case b.Verdict(mark, title, text, tone):
                 depth = min(6, 1 + below)
                 sign = f'<span aria-hidden="true">{text_html(mark)}</span>'  # the words beside it state the same
                 name = f'<h{depth} class="mark">{sign} {self.prose(title)}</h{depth}>'
                 return f'<div class="verdict {tone}">{name}<p>{self.prose(text)}</p></div>'
             case b.Numbers(numbers):
-                return f'<div class="numbers">{"".join(map(self._number, numbers))}</div>'
+                cells = "".join(
+                    f"<p{_class(one.tone)}><strong>{self.prose(one.value)}</strong> {self.prose(one.meaning)}</p>"
+                    for one in numbers
+                )
+                return f'<div class="numbers">{cells}</div>'
             case b.Facts(rows) | b.KeyValues(rows):
                 kind = "facts" if isinstance(block, b.Facts) else "values"
-                cells = (f"<dt>{text_html(name)}</dt><dd>{self.prose(value)}</dd>" for name, value in rows)
-                return f'<dl class="{kind}">{"".join(cells)}</dl>'
+                entries = "".join(f"<dt>{text_html(name)}</dt><dd>{self.prose(value)}</dd>" for name, value in rows)
+                return f'<dl class="{kind}">{entries}</dl>'
             case b.Table():
                 return self._table(block)
             case b.Figure(panels, caption, columns):
@@ -232,21 +233,17 @@ class Writer:
             case b.NewPage():
                 return '<hr class="page">'
             case b.Entries(parts):
-                entries = (
-                    f"<div><h4>{text_html(one.title)}</h4>{self.blocks(one.blocks, below=4)}</div>" for one in parts
+                entries = "".join(
+                    f"<div><h4>{text_html(part.title)}</h4>{self.blocks(part.blocks, below=4)}</div>" for part in parts
                 )
-                return f'<div class="entries">{"".join(entries)}</div>'
+                return f'<div class="entries">{entries}</div>'
             case b.Listing(text):
                 return f"<pre><code>{text_html(text)}</code></pre>"
         raise TypeError(f"{type(block).__name__} is not a block of dpaudit_reports.blocks")
 
-    def _number(self, number: b.Number) -> str:
-        tone = f' class="{number.tone}"' if number.tone else ""
-        return f"<p{tone}><strong>{self.prose(number.value)}</strong> {self.prose(number.meaning)}</p>"
-
     def _table(self, table: b.Table) -> str:
         kinds = ("right" if one.align == "right" else "wide" if one.grow > 0 else "" for one in table.columns)
-        attributes = [f' class="{kind}"' if kind else "" for kind in kinds]
+        attributes = list(map(_class, kinds))
         titles = zip(attributes, table.columns, strict=True)
         head = "".join(f'<th scope="col"{one}>{self.prose(column.title)}</th>' for one, column in titles)
         names = ['th scope="row"', *["td"] * (len(attributes) - 1)]
@@ -298,18 +295,16 @@ def _inline(svg: str, alt: str, hints: Sequence[b.Hint] = (), *, limited: bool =
     role = f'role="img" aria-label="{text_html(alt)}"' if alt else 'aria-hidden="true"'
     style = f' style="max-width: {_EM * wide:.1f}em"' if limited and box else ""
     opening = f'<svg {box[0] if box else ""}{style} {role} xmlns:xlink="http://www.w3.org/1999/xlink">'
-    places = "".join(_place(hint, wide, high) for hint in hints)
+    places = ""
+    for hint in hints:
+        circle = f'<circle cx="{hint.x * wide:.1f}" cy="{hint.y * high:.1f}" r="{_REACH}">'
+        places += f"{circle}<title>{text_html(hint.text)}</title></circle>"
     body = drawing[drawing.index(">") + 1 :].strip()
     return opening + (body.removesuffix("</svg>") + f'<g class="hints">{places}</g></svg>' if places else body)
 
 
-def _place(hint: b.Hint, wide: float, high: float) -> str:
-    circle = f'<circle cx="{hint.x * wide:.1f}" cy="{hint.y * high:.1f}" r="{_REACH}">'
-    return f"{circle}<title>{text_html(hint.text)}</title></circle>"
-
-
-def _quiet(quiet: bool) -> str:
-    return ' class="quiet"' if quiet else ""
+def _class(name: str | None) -> str:
+    return f' class="{name}"' if name else ""
 
 
 def text_html(text: str) -> str:

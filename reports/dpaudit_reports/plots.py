@@ -28,7 +28,7 @@ from dpaudit_reports.claimed import label as label_of
 from dpaudit_reports.figures import CHANCE, FORBIDDEN, PANEL, WIDTH, panel_svg, style
 from dpaudit_reports.figures.evidence import WEALTH, Scores, draw_distributions, draw_evidence, witness_scores
 from dpaudit_reports.figures.tradeoff import (
-    MIN_DELTA,
+    AXIS_DELTA,
     curve_of,
     draw_profile,
     draw_residual,
@@ -282,9 +282,9 @@ def _claim_curve(ax: Axes, claim: TradeoffFunction, looks: _Looks) -> None:
 
 def _claim_profile(ax: Axes, claim: TradeoffFunction, looks: _Looks) -> None:
     level = float(claim.delta(np.inf))
-    epsilon = claim.epsilon(min(max(MIN_DELTA, 1.01 * level), 1.0))
+    epsilon = claim.epsilon(min(max(AXIS_DELTA, 1.01 * level), 1.0))
     reach = 1.1 * min(epsilon, 50.0) if 0 < epsilon < math.inf else 1.0
-    ax.plot(*profile_points(claim, reach, MIN_DELTA / 1000), **looks)
+    ax.plot(*profile_points(claim, reach, AXIS_DELTA / 1000), **looks)
     _profile_axes(ax)
 
 
@@ -297,7 +297,7 @@ def _unit_axes(ax: Axes) -> None:
 
 def _profile_axes(ax: Axes) -> None:
     reach = max(float(np.max(line.get_xdata())) for line in ax.lines)
-    ax.set(yscale="log", ylim=(MIN_DELTA, 1), xlim=(0, reach or 1), xlabel="ε", ylabel="δ(ε)")
+    ax.set(yscale="log", ylim=(AXIS_DELTA, 1), xlim=(0, reach or 1), xlabel="ε", ylabel="δ(ε)")
 
 
 KINDS, CLAIM_KINDS = tuple(_ALONE), tuple(_CLAIMS)

@@ -58,15 +58,10 @@ def interval_text(interval: tuple[float, float] | None) -> str:
     """Return an interval of a rate as text, rounded outwards, such as "21.6 to 25.5 %"."""
     if interval is None:
         return NOT_KNOWN
-    low, high = interval
-    first = bare(at_least(100 * low, _digits(low)))
-    return f"{first} to {bare(at_most(100 * high, _digits(high)))}\u00a0%"
-
-
-def _digits(rate: float) -> int:
-    """Return three, or a larger number of digits if these are needed to distinguish the rate from 1."""
-    rest = 100 - 100 * rate
-    return max(3, 3 - math.floor(math.log10(rest))) if 0 < rest < 1 else 3
+    rests = [100 - 100 * rate for rate in interval]  # a rate near 1 has enough digits to differ from 1
+    low, high = (max(3, 3 - math.floor(math.log10(rest))) if 0 < rest < 1 else 3 for rest in rests)
+    first = bare(at_least(100 * interval[0], low))
+    return f"{first} to {bare(at_most(100 * interval[1], high))}\u00a0%"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +91,13 @@ def frequencies(result: AuditResult) -> Frequencies | None:
     found = result.witness
     if found is None or not result.evidence.kind.of_pairs:
         return None
-    counts = found.counts
-    most: int | None = None
+    counts, most = found.counts, None
     moving, later = intervals(found) is None, found.counted == "later" and not frozen(result)
     hits1 = counts.n1 - counts.false_negatives
     if (frozen(result) or later) and not moving and not math.isnan(rate := allowed_rate(result)):
-        most = min(counts.n1, math.ceil(rate * counts.n1))
-        if later and not (hits1 > most and 1 - found.beta_upper > rate):
-            most = None
+        allowed = min(counts.n1, math.ceil(rate * counts.n1))
+        if not later or (hits1 > allowed and 1 - found.beta_upper > rate):
+            most = allowed
     runs, shown = "fresh runs" if fresh(result) else "runs", sides(result, found.pair)
     return Frequencies(counts.false_positives, counts.n0, hits1, counts.n1, most, moving, later, runs, shown)
 

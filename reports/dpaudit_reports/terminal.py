@@ -80,9 +80,19 @@ def _blocks(blocks: Sequence[b.Block]) -> Iterator[RenderableType]:
 def _block(block: b.Block) -> Iterator[RenderableType]:
     match block:
         case b.Facts(rows) | b.KeyValues(rows):
-            yield Padding(_named(rows), (1, 0, 0, 0), expand=False)
-        case b.Table():
-            yield _table(block)
+            grid = Grid.grid(padding=(0, 2))
+            grid.add_column()
+            grid.add_column(overflow="fold")  # a truncated fingerprint cannot be compared
+            for name, value in rows:
+                grid.add_row(Words(name, style="dim"), _prose(value))
+            yield Padding(grid, (1, 0, 0, 0), expand=False)
+        case b.Table(columns, rows):
+            table = Grid(box=box.SIMPLE, pad_edge=False)
+            for column in columns:
+                table.add_column(_prose(column.title), justify=column.align, overflow="fold")
+            for row in rows:
+                table.add_row(*map(_prose, row))
+            yield table
         case b.Figure(panels):
             for panel in panels:
                 yield Words(panel.alt)
@@ -118,24 +128,6 @@ def _text_block(block: b.Block) -> Iterator[RenderableType]:
             yield Padding(Words(text), (0, 0, 0, 4), expand=False)  # marks foreign lines
         case _:
             raise TypeError(f"{type(block).__name__} is not a block of dpaudit_reports.blocks")
-
-
-def _named(rows: Iterable[tuple[str, b.Text]]) -> Grid:
-    grid = Grid.grid(padding=(0, 2))
-    grid.add_column()
-    grid.add_column(overflow="fold")  # a truncated fingerprint cannot be compared
-    for name, value in rows:
-        grid.add_row(Words(name, style="dim"), _prose(value))
-    return grid
-
-
-def _table(table: b.Table) -> Grid:
-    grid = Grid(box=box.SIMPLE, pad_edge=False)
-    for column in table.columns:
-        grid.add_column(_prose(column.title), justify=column.align, overflow="fold")
-    for row in table.rows:
-        grid.add_row(*map(_prose, row))
-    return grid
 
 
 def _prose(text: b.Text, style: str = "") -> Words:

@@ -71,16 +71,12 @@ def why_inconclusive(result: AuditResult) -> tuple[str, ...]:
 def reason(result: AuditResult) -> str:
     """Return the reason why the audit is inconclusive, in sentences; "" if it is conclusive or recorded no warning."""
     found = why_inconclusive(result)
-    if _foreign(found):
+    if any(Reason.of(warning).foreign for warning in found):
         return f"{_capital(quoted('; '.join(found)))}."
     signs = [Reason.of(warning).sign for warning in found if nothing_holds(warning)]
     if signs:
         return f"Runs depend on each other: {'; '.join(signs)}. So no guarantee holds."
     return " ".join(f"{_capital(warning).rstrip('.')}." for warning in found)
-
-
-def _foreign(warnings: tuple[str, ...]) -> bool:
-    return any(Reason.of(warning).foreign for warning in warnings)
 
 
 def _capital(words: str) -> str:
@@ -94,16 +90,17 @@ def why_void(result: AuditResult) -> str:
         return ""
     if any(map(nothing_holds, result.warnings)):
         return "the runs depend on each other"
-    short = f"{result.trials_used:,} of {result.trials_allowed:,} runs, although the number was fixed beforehand"
-    if result.evidence.kind.frozen and result.stopped_by == "interruption":
-        return f"the audit was interrupted after {short}"
-    if result.evidence.kind.frozen and result.stopped_by == "failure":
-        return f"the mechanism failed after {short}"
-    if result.evidence.kind.frozen and result.trials_used < result.trials_allowed:
-        return f"the audit ended after {short}"
+    if result.evidence.kind.frozen:
+        short = f"{result.trials_used:,} of {result.trials_allowed:,} runs, although the number was fixed beforehand"
+        if result.stopped_by == "interruption":
+            return f"the audit was interrupted after {short}"
+        if result.stopped_by == "failure":
+            return f"the mechanism failed after {short}"
+        if result.trials_used < result.trials_allowed:
+            return f"the audit ended after {short}"
     found = why_inconclusive(result)
     words = "; ".join(found).rstrip(".") or "the reason was not recorded"
-    words = quoted(words) if _foreign(found) else words
+    words = quoted(words) if any(Reason.of(warning).foreign for warning in found) else words
     return words if len(words) <= 90 else "the verdict at the top states the reason"
 
 
@@ -113,9 +110,19 @@ def unseen(result: AuditResult) -> tuple[Span, ...]:
         return (f"Unknown, since nothing is certified: {void}.",)
     if result.detectable.rule_of_three_rate >= 1:
         return ("No event could be seen, since no output was counted.",)
-    size = () if result.violated or result.measurement else _size(result)
-    rate = () if result.violated else _rate(result)
-    return (*size, *rate, *_loss(result)) or ("No more than what is stated above is known.",)
+    limits: list[Span] = []
+    if not (result.violated or result.measurement):
+        limits += _size(result)
+    rate, epsilon = result.detectable.rule_of_three_rate, result.detectable.largest_epsilon
+    if not (result.violated or math.isnan(rate)):
+        odds = f"1 in {bare(at_least(1 / rate, 2))} runs" if 0 < rate < 0.1 else f"{percent_at_most(rate, 2)} of runs"
+        where = " on the pair with the most runs, and more frequent outputs on other pairs" * (len(result.pairs) > 1)
+        limits.append(f"Outputs that are rarer than {odds} may have been missed{where}. ")
+    if math.isfinite(epsilon) and not (result.evidence.trials and result.epsilon_lower(0.0) > epsilon):
+        few = "With one run" if once(result.evidence) else "With this many runs"
+        limits += [f"{few}, even a total leak would be certified only as ", Math("ε")]
+        limits += [f" ≥ {bare(at_most(epsilon, 4))} at ", Math("δ = 0"), ". "]
+    return tuple(limits) or ("No more than what is stated above is known.",)
 
 
 def _size(result: AuditResult) -> tuple[Span, ...]:
@@ -130,22 +137,3 @@ def _size(result: AuditResult) -> tuple[Span, ...]:
 def assumption(result: AuditResult) -> str:
     """Return the assumption behind the smallest detectable violation; "" if there is no assumption."""
     return enlarged(result.detectable.assumption.replace("e^epsilon", "e^ε"))
-
-
-def _rate(result: AuditResult) -> tuple[str, ...]:
-    rate = result.detectable.rule_of_three_rate
-    if math.isnan(rate):
-        return ()
-    runs = bare(at_least(1 / rate, 2)) if 0 < rate < 0.1 else ""
-    odds = f"1 in {runs} runs" if runs else f"{percent_at_most(rate, 2)} of runs"
-    where = " on the pair with the most runs, and more frequent outputs on other pairs" if len(result.pairs) > 1 else ""
-    return (f"Outputs that are rarer than {odds} may have been missed{where}. ",)
-
-
-def _loss(result: AuditResult) -> tuple[Span, ...]:
-    epsilon = result.detectable.largest_epsilon
-    if not math.isfinite(epsilon) or (result.evidence.trials and result.epsilon_lower(0.0) > epsilon):
-        return ()
-    few = "With one run" if once(result.evidence) else "With this many runs"
-    limit = f" ≥ {bare(at_most(epsilon, 4))} at "
-    return f"{few}, even a total leak would be certified only as ", Math("ε"), limit, Math("δ = 0"), ". "

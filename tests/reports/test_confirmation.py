@@ -1,4 +1,4 @@
-"""Reports state what fresh runs say about a violation, and its size from their counts; no sentence contradicts them."""
+"""Reports state what fresh runs say about a violation, and its size from their counts; foreign texts are quotations."""
 
 from __future__ import annotations
 
@@ -11,14 +11,37 @@ import pytest
 from dpaudit.inference.fixed import exact_binomial
 from dpaudit.result.confirmation import Confirmation, sizes_significance
 from dpaudit.result.model import AuditResult
+from dpaudit.result.provenance import Provenance
 from dpaudit_reports.formats import Run, Screen, github_text, json_text
+from dpaudit_reports.sections.advice import claimed, data, mechanism_named
 from dpaudit_reports.site.index import Entry, columns
 from dpaudit_reports.terminal import table_text
 from dpaudit_reports.verdicts import shows_size
 
 from . import sample
 from .audits import markdown, text_of
-from .test_foreign_words import LIE, outside
+
+LIE = "which the maintainers have confirmed"
+
+
+def plain(spans: Any) -> str:
+    """Return the text of spans."""
+    return "".join(span if isinstance(span, str) else span.text for span in spans)
+
+
+def recorded(**environment: Any) -> AuditResult:
+    """Return a violation with other entries in its provenance."""
+    return dataclasses.replace(sample.violation(), provenance=Provenance.read({**sample.ENVIRONMENT, **environment}))
+
+
+def outside(words: str) -> str:
+    """Return the parts of a text outside quotation marks."""
+    kept, depth = "", 0
+    for letter in words:
+        depth += letter == "“"
+        kept += letter if depth == 0 else ""
+        depth -= letter == "”"
+    return kept
 
 
 def with_outcome(**fields: Any) -> AuditResult:
@@ -63,3 +86,28 @@ def test_tables_messages_and_sites_state_the_confirmation() -> None:
     entries = [Entry(one, "", "") for one in (result, sample.violation())]
     assert ["; confirmed" in str(cell) for cell in columns(entries)[0].cells] == [True, False]
     assert markdown(result, sample.violation()).count("; confirmed") == 1
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"claim stated by": f"the config, {LIE}"},
+        {"source": f"the manual. dpaudit proves, {LIE}, the claim"},
+        {"mechanism": f"a.py:f, {LIE}"},
+    ],
+)
+def test_a_foreign_author_source_or_mechanism_is_a_quotation(environment: Any) -> None:
+    result = recorded(**environment)
+    assert LIE not in outside(plain(claimed(result)))
+    assert LIE not in outside(mechanism_named(result))
+
+
+def test_a_foreign_difference_is_a_quotation() -> None:
+    result = sample.violation()
+    honest = plain(data(result))
+    assert "one record replaced" in honest
+    assert "“" not in honest
+    row = dataclasses.replace(result.pairs[0], difference=f"a row, {LIE}")
+    words = plain(data(dataclasses.replace(result, pairs=(row,))))
+    assert LIE in words
+    assert LIE not in outside(words)

@@ -10,7 +10,7 @@ from typing import Any
 
 from dpaudit.config import PlannedAudit
 from dpaudit.config.models import builtin_mechanism
-from dpaudit.libraries.configured import GENERATORS, ROWS, LibraryCall
+from dpaudit.libraries.configured import GENERATORS, ROWS
 from dpaudit.libraries.inside import diffprivlib, opendp
 from dpaudit.reproduce.literals import (
     Unwritable,
@@ -66,7 +66,9 @@ class Call:
 def call_of_config(planned: PlannedAudit) -> Call:
     """Write the call of the mechanism of a config."""
     mechanism = planned.config.mechanism
-    notes = _packages(mechanism.requires, mechanism.python_version)
+    notes = [f"packages of the audit: {comment(', '.join(mechanism.requires), 300)}"] if mechanism.requires else []
+    if mechanism.python_version:
+        notes.append(f"Python of the audit: {comment(mechanism.python_version)}")
     if mechanism.builtin is not None:
         return _builtin(mechanism.builtin, mechanism.params)
     if mechanism.command is not None:
@@ -74,7 +76,10 @@ def call_of_config(planned: PlannedAudit) -> Call:
         return _placeholder(f"run the audited program {program} on the dataset", notes)
     called = mechanism.library_call(raises=planned.failures_end_runs)
     if called is not None and called.library == GENERATORS:
-        return _generator(called, notes)
+        place, _, name = called.call.partition(":")
+        module, notes = _module(place, called.call, notes)
+        lines = generator_lines(module, checked_name(name, "the class of the generator"), called.arguments)
+        return Call(lines=lines, notes=notes, file=module.partition(".")[0], outcomes=not called.raises)
     if called is not None:
         return Call(lines=library_lines(called.library, called.call, called.arguments), notes=notes)
     assert mechanism.python is not None
@@ -100,19 +105,6 @@ def _placeholder(task: str, notes: list[str]) -> Call:
         '    raise NotImplementedError("fill in the function release")',
     ]
     return Call(lines=lines, notes=notes, missing=task)
-
-
-def _packages(requires: list[str] | None, python_version: str | None) -> list[str]:
-    found = [f"packages of the audit: {comment(', '.join(requires), 300)}"] if requires else []
-    return found + ([f"Python of the audit: {comment(python_version)}"] if python_version else [])
-
-
-def _generator(called: LibraryCall, notes: list[str]) -> Call:
-    place, _, name = called.call.partition(":")
-    module, notes = _module(place, called.call, notes)
-    checked_name(name, "the class of the generator")
-    lines = generator_lines(module, name, called.arguments)
-    return Call(lines=lines, notes=notes, file=module.partition(".")[0], outcomes=not called.raises)
 
 
 def _module(place: str, address: str, notes: list[str]) -> tuple[str, list[str]]:

@@ -131,8 +131,7 @@ def _condition(found: Condition) -> str:
     value = expression(found.feature)
     if found.listed is not None:
         sides: dict[str, list[str]] = {}
-        for one in found.listed:
-            side, text = _labelled(value, one)
+        for side, text in (_labelled(value, label) for label in found.listed):
             sides.setdefault(side, []).append(text)
         # a set cannot look up an array without dimensions
         return " or ".join(f"{side} in [{', '.join(texts)}]" for side, texts in sides.items())
@@ -290,12 +289,12 @@ def strongest(claim: TradeoffFunction, counts: Counts) -> Inequality:
     """Return the inequality that the counts of the audit contradict most clearly."""
     x, y = counts.false_positives, counts.n1 - counts.false_negatives
     sides = [(False, x, counts.n0, y, counts.n1), (True, counts.n1 - y, counts.n1, counts.n0 - x, counts.n0)]
-    found = [
+    implied = (
         Inequality(epsilon=epsilon, delta=delta, flipped=flipped, x=a, n_first=n, y=b, n_second=m)
         for epsilon, delta in _implied(claim)
         for flipped, a, n, b, m in sides
-    ]
-    return max(found, key=lambda one: one.strength)
+    )
+    return max(implied, key=lambda inequality: inequality.strength)
 
 
 def _implied(claim: TradeoffFunction) -> list[tuple[float, float]]:

@@ -47,7 +47,11 @@ def script_of(result: AuditResult) -> Script:
     """Write a script that reproduces the violation of a result without dpaudit."""
     witness = _witness_of(result)
     event = event_of(witness)
-    planned = _planned(result)
+    try:  # an audit in Python or of a test has no config
+        config = result.provenance.audit
+        planned = None if config is None else read_text(config, Path("config.yaml"))
+    except ConfigError as error:
+        raise Unwritable(f"the config in the result is not valid: {error}") from None
     call = call_of_python(result.provenance) if planned is None else call_of_config(planned)
     datasets, unknown = _datasets(result, witness)
     tested = strongest(result.claim, witness.counts)
@@ -55,6 +59,8 @@ def script_of(result: AuditResult) -> Script:
     runs = tested.runs(seconds)
     few = "" if tested.needed else f"{runs:,} runs {_FEW}"
     outcomes = event.raised or call.outcomes or (planned is not None and planned.config.failures == "outcome")
+    first, second = tested.sides
+    stated = "states" if result.claim.name in ("pure", "approximate") else "implies"
     lines = [
         _DOCSTRING,
         *_header(result, call),
@@ -64,7 +70,8 @@ def script_of(result: AuditResult) -> Script:
         f"RUNS = {runs}  # runs on each dataset, fixed before the first run; the test assumes independent runs",
         *([f"# {few[0].upper()}{few[1:]}."] if few else []),
         *(f"{name} = {text}" for name, text in datasets.items()),
-        *_claim_lines(result, tested),
+        f"# The claim {stated}: P(event on {second}) <= exp(EPSILON) P(event on {first}) + DELTA.",
+        f"EPSILON, DELTA = {tested.epsilon!r}, {tested.delta!r}",
         *_generator_lines(result, planned),
         *call.lines,
         *_event_lines(event, flipped=tested.flipped, outcomes=outcomes, complete=not unknown),
@@ -93,17 +100,6 @@ def _witness_of(result: AuditResult) -> Witness:
     if not (witness.counts.n0 and witness.counts.n1):
         raise Unwritable("the witness counts no outputs of one dataset; audit again")
     return witness
-
-
-def _planned(result: AuditResult) -> PlannedAudit | None:
-    """Return the audit that the result holds as a config; None for an audit in Python or of a test."""
-    about = result.provenance
-    if about.audit is None:
-        return None
-    try:
-        return read_text(about.audit, Path("config.yaml"))
-    except ConfigError as error:
-        raise Unwritable(f"the config in the result is not valid: {error}") from None
 
 
 def _datasets(result: AuditResult, witness: Witness) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -137,13 +133,6 @@ def _generator_lines(result: AuditResult, planned: PlannedAudit | None) -> list[
     if isolated and "numpy" not in (result.provenance.mechanism_packages or {}):
         return ["from random import Random", "rng = Random()  # the environment of the audit had no numpy"]
     return ["rng = np.random.default_rng()"]
-
-
-def _claim_lines(result: AuditResult, tested: Inequality) -> Iterator[str]:
-    first, second = tested.sides
-    stated = "states" if result.claim.name in ("pure", "approximate") else "implies"
-    yield f"# The claim {stated}: P(event on {second}) <= exp(EPSILON) P(event on {first}) + DELTA."
-    yield f"EPSILON, DELTA = {tested.epsilon!r}, {tested.delta!r}"
 
 
 def _event_lines(event: Event, *, flipped: bool, outcomes: bool, complete: bool) -> Iterator[str]:

@@ -101,8 +101,11 @@ def _place(value: float, end: float) -> float:
 
 
 def _rect(start: float, stop: float, color: str) -> str:
-    y = (_HEIGHT - _BAR) / 2
-    return f'<rect x="{start:.1f}" y="{y}" width="{max(stop - start, 0):.1f}" height="{_BAR}" fill="{color}"/>'
+    return _box(start, (_HEIGHT - _BAR) / 2, stop - start, _BAR, color)
+
+
+def _box(x: float, y: float, width: float, height: float, color: str) -> str:
+    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 0):.1f}" height="{height:.1f}" fill="{color}"/>'
 
 
 def _hatched(start: float, stop: float) -> str:
@@ -176,7 +179,7 @@ def _square(square: Square, x: float, y: float) -> Iterator[str]:
         height = (_SIDE - 1) * min(max(square.share, 0.0), 1.0)
         color = WITNESS if square.state == "violation" else ATTACK
         top = y + _SIDE - 0.5 - height
-        yield f'<rect x="{x + 0.5:.1f}" y="{top:.1f}" width="{_SIDE - 1:.1f}" height="{height:.1f}" fill="{color}"/>'
+        yield _box(x + 0.5, top, _SIDE - 1, height, color)
     middle_x, middle_y = x + _SIDE / 2, y + _SIDE / 2
     if square.state == "violation":
         shape = f"M{middle_x:.1f} {middle_y - 4.2:.1f}l4.4 7.6h-8.8z"
@@ -224,22 +227,15 @@ def _ticks(end: float) -> list[float]:
     return [i * step for i in range(math.floor(end / step + 1e-9) + 1)]
 
 
-def _box(x: float, y: float, width: float, height: float, fill: str, more: str = "") -> str:
-    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 0):.1f}" height="{height:.1f}" fill="{fill}"{more}/>'
-
-
 def _path(path: str, color: str = CLAIM, width: float = 1.0) -> str:
     return f'<path d="{path}" stroke="{color}" stroke-width="{width:g}" fill="none"/>'
 
 
-def _fitted(x: float, words: str, left: float, right: float) -> float:
-    """Return the middle of words that should stand at x, moved so that they fit between left and right."""
-    half = _LETTER * len(words) / 2
-    return min(max(x, left + half), max(right - half, left + half))
-
-
 def _middle(x: float, y: float, words: str, left: float, right: float, size: float = _SIZE) -> str:
-    return text_of(f"{_fitted(x, words, left, right):.1f}", f"{y:.1f}", words, size, ' text-anchor="middle"')
+    """Return words whose middle stands at x, or is moved so that they fit between left and right."""
+    half = _LETTER * len(words) / 2
+    middle = min(max(x, left + half), max(right - half, left + half))
+    return text_of(f"{middle:.1f}", f"{y:.1f}", words, size, ' text-anchor="middle"')
 
 
 def rates_svg(rates: Sequence[Rate], limit: float | None, *, wide: bool) -> str:
@@ -286,7 +282,9 @@ def line_svg(line: Line, name: str, *, wide: bool) -> str:
     def at(value: float) -> float:
         return left + (right - left) * min(value / end, 1.0)
 
-    parts = list(_ranges(line, at(line.proven[0]), left, right, top, height))
+    color = WITNESS if line.violated else ATTACK
+    parts = [_box(left, top, right - left, height, FORBIDDEN)]
+    parts.append(_box(left, top, at(line.proven[0]) - left, height, color))
     if line.found_from is not None:  # a box that is open to the right
         start = at(line.found_from)
         box = f"M{right:.1f} {top}H{start:.1f}V{top + height}H{right:.1f}"
@@ -308,8 +306,3 @@ def line_svg(line: Line, name: str, *, wide: bool) -> str:
     words = f"privacy loss {name}; proven: at least {line.proven[1]}"
     parts.append(_middle((left + right) / 2, axis + 26, words, 0, width, 8.5))
     return svg_of(parts, f"{width:.1f}", f"{axis + 30:.1f}")
-
-
-def _ranges(line: Line, certified: float, left: float, right: float, top: float, height: float) -> Iterator[str]:
-    yield _box(left, top, right - left, height, FORBIDDEN)
-    yield _box(left, top, certified - left, height, WITNESS if line.violated else ATTACK)

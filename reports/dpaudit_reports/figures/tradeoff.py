@@ -54,7 +54,12 @@ def label_curves(ax: Axes, result: AuditResult) -> None:
             _label(ax, "attack", (0.72, 0.7), curve, ATTACK)
         else:
             _label(ax, "observed, not valid", (0.52, 0.62), curve, CHANCE)
-    above = _above_guessing(curve)
+    above = 0.0  # of the curve over the line of guessing, near the word
+    if len(curve):
+        along, over = (curve[:, 0] - curve[:, 1]) / 2, (curve[:, 0] + curve[:, 1] - 1) / 2
+        order = np.argsort(along, kind="stable")
+        near = np.interp(np.linspace(0.3, 0.5, 50), along[order], over[order], left=0, right=0)
+        above = max(0.0, float(near.max()))
     if above < 0.12:  # otherwise the curve hides the word
         place = 0.9 + above, 0.11 + above
         ax.text(*place, "guessing", rotation=-40, fontsize=8, color=CHANCE, ha="center", va="bottom")
@@ -66,15 +71,6 @@ def label_curves(ax: Axes, result: AuditResult) -> None:
         place, side = ((0.3, 0.94), "left") if at[1] >= at[0] else ((0.99, 0.46), "right")
         how: dict[str, Any] = {"va": "center", "ha": side, "fontsize": _SIZE, "arrowprops": _line(WITNESS)}
         ax.annotate(point_name(result), tuple(at), place, color=WITNESS_WORD, **how)
-
-
-def _above_guessing(curve: Array) -> float:
-    if not len(curve):
-        return 0.0
-    along, above = (curve[:, 0] - curve[:, 1]) / 2, (curve[:, 0] + curve[:, 1] - 1) / 2
-    order = np.argsort(along, kind="stable")
-    near = np.interp(np.linspace(0.3, 0.5, 50), along[order], above[order], left=0, right=0)
-    return max(0.0, float(near.max()))
 
 
 def _label(ax: Axes, words: str, place: tuple[float, float], curve: Array, color: str) -> None:
@@ -183,39 +179,39 @@ def fine(corners: Array) -> Array:
     return np.vstack([*sides, corners[-1]])
 
 
-MIN_DELTA = 1e-10  # the smallest on the axis
+AXIS_DELTA = 1e-10  # the smallest on the axis
 
 
 def draw_profile(ax: Axes, result: AuditResult) -> None:
     """Draw the profiles on axes whose vertical scale is logarithmic."""
     steps = certified_profile(result)
     reach = 1.1 * max([_claimed_reach(result), *(epsilon for epsilon, _ in steps), 0.1])
-    epsilon, claimed = profile_points(result.claim, reach, MIN_DELTA / 10)
+    epsilon, claimed = profile_points(result.claim, reach, AXIS_DELTA / 10)
     if not result.measurement:
         ax.fill_between(epsilon, claimed, 1, color=FORBIDDEN, linewidth=0, label="forbidden")
         ax.plot(epsilon, claimed, color=CLAIM, linewidth=1.0, zorder=2.5, label="claim")
     if steps:
         x, y = staircase(steps)
-        ax.fill_between(x, MIN_DELTA / 10, y, color=ATTACK, alpha=0.2, linewidth=0)
+        ax.fill_between(x, AXIS_DELTA / 10, y, color=ATTACK, alpha=0.2, linewidth=0)
         ax.plot(x, y, "--", color=ATTACK, linewidth=1.3, zorder=2.6, label="certified")
     ax.set_xlim(0, reach)
-    ax.set_ylim(MIN_DELTA, 1)
+    ax.set_ylim(AXIS_DELTA, 1)
     amounts(ax.xaxis, 0, reach)
-    decades(ax.yaxis, round(math.log10(MIN_DELTA)), 0)
+    decades(ax.yaxis, round(math.log10(AXIS_DELTA)), 0)
     ax.set(xlabel="ε", ylabel="δ(ε)")
 
 
 def staircase(steps: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
     """Return the outline of bounds: the profile exceeds d at all epsilon below the bound at d, from the largest d."""
     x = [0.0, *(corner for corner, _ in steps for _ in range(2))]
-    heights = [*(max(delta, MIN_DELTA / 10) for _, delta in steps), MIN_DELTA / 10]
+    heights = [*(max(delta, AXIS_DELTA / 10) for _, delta in steps), AXIS_DELTA / 10]
     return x, [heights[0], *(h for pair in pairwise(heights) for h in pair)]
 
 
 def _claimed_reach(result: AuditResult) -> float:
     """Return the epsilon at which the claim's profile leaves the drawing or becomes constant."""
     level = float(result.claim.delta(np.inf))
-    epsilon = result.claim.epsilon(min(max(MIN_DELTA, 1.01 * level), 1.0))
+    epsilon = result.claim.epsilon(min(max(AXIS_DELTA, 1.01 * level), 1.0))
     return min(epsilon, 50.0) if math.isfinite(epsilon) else 1.0
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dpaudit.result.evidence import given_scores, saw_times, spent
 from dpaudit.result.model import AuditResult
 from dpaudit.result.summary import weakness
-from dpaudit.result.values import PairRow, Verdict
+from dpaudit.result.values import Verdict
 from dpaudit.result.words import quotation, words_of
 from dpaudit.rounding import count, seconds
 from dpaudit.text import WarningCode, has_code, nothing_holds, shortened
@@ -47,7 +47,15 @@ from dpaudit_reports.verdicts import (
 
 def advice(result: AuditResult) -> tuple[Block, ...]:
     """Return what the verdict means, beside the next steps, the most urgent first."""
-    steps = _steps(result)
+    steps: tuple[Text, ...]
+    if result.measurement:
+        steps = (("To test a claim, state it, for example ", Code("--claim pure(epsilon=1)"), "."),)
+    elif result.violated:
+        steps = _after_violation(result)
+    elif result.verdict is Verdict.INCONCLUSIVE:
+        steps = (_after_doubt(result),)
+    else:
+        steps = _after_nothing(result)
     return (
         Columns(
             (Heading("What this means"), Paragraph(_meaning(result))),
@@ -75,18 +83,6 @@ def _meaning(result: AuditResult) -> Text:
             return "The claim is neither refuted nor supported. It needs another audit."
 
 
-def _steps(result: AuditResult) -> tuple[Text, ...]:
-    if result.measurement:
-        return (("To test a claim, state it, for example ", Code("--claim pure(epsilon=1)"), "."),)
-    match result.verdict:
-        case Verdict.VIOLATION:
-            return _after_violation(result)
-        case Verdict.NO_VIOLATION:
-            return _after_nothing(result)
-        case Verdict.INCONCLUSIVE:
-            return (_after_doubt(result),)
-
-
 def _after_violation(result: AuditResult) -> tuple[Text, ...]:
     new = result.confirmation
     steps: list[Text] = ["Do not rely on the claim."]
@@ -104,20 +100,15 @@ def _after_violation(result: AuditResult) -> tuple[Text, ...]:
 
 
 def _after_nothing(result: AuditResult) -> tuple[Text, ...]:
-    advised = words_of(result.evidence).more
     more: Text = (
-        f"To see smaller violations, {advised}."
-        if advised
-        else "Try other pairs (`search:`) and more `trials:`, with another seed."
+        "In the config, try other pairs (",
+        Code("search:"),
+        ") and more runs (",
+        Code("trials:"),
+        "), with another seed.",
     )
-    if not advised:
-        more = (
-            "In the config, try other pairs (",
-            Code("search:"),
-            ") and more runs (",
-            Code("trials:"),
-            "), with another seed.",
-        )
+    if advised := words_of(result.evidence).more:
+        more = f"To see smaller violations, {advised}."
     if weakness(result):
         return "Do not report this audit as support for the claim.", more
     return "Report which violation would have been found, not that the claim holds.", more
@@ -180,13 +171,13 @@ _STATED = {
 
 def facts(result: AuditResult) -> tuple[Block, ...]:
     """Return the claim, the datasets, the runs, and what is not covered."""
-    rows: list[tuple[str, Text]] = [
+    rows = (
         ("Claim", tuple(claimed(result))),
         ("Data", tuple(data(result))),
         ("Runs", _runs(result)),
         ("Not covered", _not_covered(result)),
-    ]
-    return (Facts(tuple(rows)),)
+    )
+    return (Facts(rows),)
 
 
 def claimed(result: AuditResult) -> Iterator[Span]:
@@ -228,20 +219,16 @@ def data(result: AuditResult) -> Iterator[Span]:
     if row is None:
         yield "no pair was tried"
         return
-    yield from _pair(result, row)
-    if len(result.pairs) > 1:
-        yield f"; and {count(len(result.pairs) - 1)} other pairs"
-
-
-def _pair(result: AuditResult, row: PairRow) -> Iterator[Span]:
-    relation = "" if row.relation == "unspecified" else row.relation.replace("_", " ")
     if row.difference:
         yield from (Code(ends(row.d0)), " and the same with a difference: ", Strong(quotation(row.difference)))
     else:
         d0, d1 = difference(row.d0, row.d1)
         yield from (*d0, " and ", *d1)
+    relation = "" if row.relation == "unspecified" else row.relation.replace("_", " ")
     change = sides(result, row.label).change or _CHANGES.get(relation, relation)
     yield f", {change}" if change else ""
+    if len(result.pairs) > 1:
+        yield f"; and {count(len(result.pairs) - 1)} other pairs"
 
 
 def _runs(result: AuditResult) -> str:

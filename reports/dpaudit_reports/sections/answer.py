@@ -9,7 +9,7 @@ from functools import partial
 from dpaudit.result.evidence import given_scores, spent
 from dpaudit.result.model import AuditResult
 from dpaudit.result.summary import p_value_words, weakness
-from dpaudit.result.values import Verdict
+from dpaudit.result.values import Verdict, Witness
 from dpaudit.result.words import words_of
 from dpaudit.rounding import at_most, count, percent_at_least, percent_at_most, percent_beyond
 from dpaudit.text import WarningCode, has_code, shortened
@@ -38,6 +38,7 @@ from dpaudit_reports.claimed import (
 )
 from dpaudit_reports.figures.bars import Line, Rate, line_svg, rates_svg
 from dpaudit_reports.rates import (
+    Frequencies,
     RegionStatus,
     counted,
     frequencies,
@@ -56,6 +57,7 @@ from dpaudit_reports.verdicts import (
 )
 
 _LONG_CLAIM = 32  # characters; a longer claim is not part of a title
+_WARNINGS = 3
 
 
 def verdict(result: AuditResult) -> tuple[Block, ...]:
@@ -89,11 +91,9 @@ def _short(result: AuditResult) -> tuple[Span, ...]:
     words = claim_words(result)
     if isinstance(words[0], Code):
         return (words[0], " ") if len(words[0].text) <= _LONG_CLAIM else ()
-    return (
-        (words[-1], " ")
-        if flat(words[:1]) != "the privacy of Laplace noise with "
-        else ("of Laplace noise, ", words[-1], ", ")
-    )
+    if words[0] == "the privacy of Laplace noise with ":
+        return "of Laplace noise, ", words[-1], ", "
+    return words[-1], " "
 
 
 def _lede(result: AuditResult) -> Iterator[Span]:
@@ -104,14 +104,13 @@ def _lede(result: AuditResult) -> Iterator[Span]:
     elif result.verdict is Verdict.VIOLATION:
         yield from _counts(result)
     elif result.verdict is Verdict.INCONCLUSIVE:
-        yield from ("It cannot tell whether the claim ", *_of(claim_words(result)), " holds. ")
+        claim = claim_words(result)
+        yield "It cannot tell whether the claim "
+        yield from (*(() if isinstance(claim[0], Code) else ("of ",)), *claim, " holds. ")
         yield reason(result) or "The result does not record the reason."
     else:
-        yield from (
-            f"{capital(spent_words(result))} did not refute ",
-            *claim_words(result),
-            f"{after(words.claimed)}. ",
-        )
+        yield f"{capital(spent_words(result))} did not refute "
+        yield from (*claim_words(result), f"{after(words.claimed)}. ")
         if why := weakness(result):
             yield f"{capital(why)}. Other pairs, attacks or more runs may show more. "
         elif result.detectable.claim:
@@ -123,10 +122,6 @@ def _lede(result: AuditResult) -> Iterator[Span]:
         yield f" Assumed, not tested: {words.assumption}."
     if result.scope:
         yield f" The claim was tested{result.scope}."
-
-
-def _of(claim: tuple[Span, ...]) -> tuple[Span, ...]:
-    return claim if isinstance(claim[0], Code) else ("of ", *claim)
 
 
 def _counts(result: AuditResult) -> Iterator[Span]:
@@ -173,9 +168,6 @@ def warnings(result: AuditResult) -> tuple[Block, ...]:
     return (Items((*shown, *more), quiet=True),) if rest else ()
 
 
-_WARNINGS = 3
-
-
 # --- three numbers and a picture
 
 
@@ -183,8 +175,16 @@ def numbers(result: AuditResult) -> tuple[Block, ...]:
     """Return the size of a violation, the odds of a false accusation, and what fresh runs say."""
     if not result.violated:
         return ()
-    odds = Number(_odds(result.confidence), "largest chance that such an audit accuses a correct mechanism")
-    return (Numbers((_size(result), odds, _confirmed(result))),)
+    significance, new = 1 - result.confidence, result.confirmation
+    odds = percent_beyond(result.confidence)
+    if 0 < significance < 0.2:  # in the form "1 in 100", rounded conservatively
+        odds = f"1 in {count(math.floor(1 / significance + 1e-6))}"
+    if new is None:
+        said = Number("Not confirmed", f"by fresh runs; the p-value of the claim is {p_value_words(result, at_most)}")
+    else:
+        said = Number(capital(new.outcome), confirmation(result).removeprefix(new.outcome).lstrip(": "))
+    odds_of = Number(odds, "largest chance that such an audit accuses a correct mechanism")
+    return (Numbers((_size(result), odds_of, said)),)
 
 
 def _size(result: AuditResult) -> Number:
@@ -193,31 +193,18 @@ def _size(result: AuditResult) -> Number:
         return Number("the curve", "is refuted, although no single ε or μ exceeds what is claimed", "bad")
     claimed = ("claimed: ", *bound.claimed_shown())
     value, new = bound.shown_alone(), fresh(result)
-    if result.runs_for_size is not None:
-        return Number(value, ("proven; how much more is not known (", *claimed, ")"), "bad")
-    if shows_size(result) and new is not None and new.counts is not None:
-        return Number(value, (f"proven by {count(new.counts.n0)} fresh runs per dataset (", *claimed, ")"), "bad")
     stopped = result.evidence.kind.anytime and result.stopped_by == "evidence"
-    more = "; the audit stopped at once, and the loss may be much larger" if stopped else ""
-    if result.refuted_at is not None and not stopped:
-        more = f"; {words_of(result.evidence).went_on}"
-    return Number(value, (f"proven{after(words_of(result.evidence).somewhere)}{more} (", *claimed, ")"), "bad")
-
-
-def _odds(confidence: float) -> str:
-    """Return the probability of a false alarm in the form "1 in 100", rounded conservatively."""
-    significance = 1 - confidence
-    if 0 < significance < 0.2:
-        return f"1 in {count(math.floor(1 / significance + 1e-6))}"
-    return percent_beyond(confidence)
-
-
-def _confirmed(result: AuditResult) -> Number:
-    new = result.confirmation
-    if new is None:
-        return Number("Not confirmed", f"by fresh runs; the p-value of the claim is {p_value_words(result, at_most)}")
-    words = confirmation(result).removeprefix(new.outcome).lstrip(": ")
-    return Number(capital(new.outcome), words)
+    if result.runs_for_size is not None:
+        words = "proven; how much more is not known"
+    elif shows_size(result) and new is not None and new.counts is not None:
+        words = f"proven by {count(new.counts.n0)} fresh runs per dataset"
+    else:
+        words = f"proven{after(words_of(result.evidence).somewhere)}"
+        if stopped:
+            words += "; the audit stopped at once, and the loss may be much larger"
+        elif result.refuted_at is not None:
+            words += f"; {words_of(result.evidence).went_on}"
+    return Number(value, (f"{words} (", *claimed, ")"), "bad")
 
 
 def picture(result: AuditResult) -> tuple[Block, ...]:
@@ -232,7 +219,7 @@ def panel(result: AuditResult) -> tuple[Panel, Text] | None:
         return None
     counts = frequencies(result) if region_status(result) is RegionStatus.WITNESS else None
     if counts is not None and result.witness is not None and (both := intervals(result.witness)) is not None:
-        return _rates(result, both)
+        return _rates(result.witness, counts, both)
     bound = headline(result)
     if bound is None or not (math.isfinite(bound.certified) and (result.measurement or 0 < bound.claimed < math.inf)):
         return None
@@ -250,10 +237,9 @@ def panel(result: AuditResult) -> tuple[Panel, Text] | None:
     return Panel(partial(drawn, wide=False), alt, heading, wide=partial(drawn, wide=True)), caption
 
 
-def _rates(result: AuditResult, both: tuple[tuple[float, float], tuple[float, float]]) -> tuple[Panel, Text]:
-    counts = frequencies(result)
-    assert counts is not None
-    assert result.witness is not None
+def _rates(
+    witness: Witness, counts: Frequencies, both: tuple[tuple[float, float], tuple[float, float]]
+) -> tuple[Panel, Text]:
     (low0, high0), (low1, high1) = both
     rates = (
         Rate(counts.sides.name0, counts.hits0 / counts.n0, low0, high0),
@@ -261,16 +247,14 @@ def _rates(result: AuditResult, both: tuple[tuple[float, float], tuple[float, fl
     )
     limit = None if counts.most is None else counts.most / counts.n1
     drawn = partial(rates_svg, rates, limit)
-    about = subject(result.witness)
-    heading = (
-        f"How often {about[:1].lower()}{about[1:]}" if len(about) <= 60 else "How often the output is in the region"
-    )
-    heading = f"{heading}, in {count(counts.n1)} {counts.runs} per dataset"
+    about = subject(witness)
+    about = f"{about[:1].lower()}{about[1:]}" if len(about) <= 60 else "the output is in the region"
+    heading = f"How often {about}, in {count(counts.n1)} {counts.runs} per dataset"
     caption = "Whiskers: exact 95\u00a0% intervals."
     if counts.later:
         caption += " They hold whenever the audit stops."
     if limit is not None:
-        most = percent_at_most(result.witness.alpha_upper)
+        most = percent_at_most(witness.alpha_upper)
         allowed = percent_at_most(limit)
         caption += f" If the true rate {counts.sides.name0} is {most}, the claim allows {allowed} {counts.sides.name1}."
     alt = "; ".join(f"{rate.label}: {100 * rate.rate:.3g} %" for rate in rates)

@@ -197,11 +197,6 @@ def tally(results: Sequence[AuditResult]) -> str:
     return " ".join(f"{MARKS[v].sign} {MARKS[v].title}: {counts[v]}." for v in WORST_FIRST if counts[v])
 
 
-def p_value(result: AuditResult) -> str:
-    """Return the p-value as text; "–" if it is not evidence against the claim."""
-    return p_value_words(result, at_most) if tells(result) else "–"
-
-
 def caveat(results: Sequence[AuditResult], where: str = "the part about the audit") -> tuple[Block, ...]:
     """Return what holds for all results together, and what their numbers mean."""
     together, notes = promised_together(results), []
@@ -248,32 +243,26 @@ def side_by_side(audits: Mapping[str, Versions], missing: Missing, *, full: bool
     pairs = [(name, version) for name, results in audits.items() for version in results]
     versions = tuple(dict.fromkeys(version for _, version in (*pairs, *missing)))
     details = (block for name, results in audits.items() for block in _audit(name, results, versions))
-    together = promised_together([result for results in audits.values() for result in results.values()])
-    return (
-        Paragraph((Strong(_changes(audits)),)),
-        _verdicts(audits, versions, pairs if full else []),
-        *_reasons(missing),
-        *((Paragraph(together),) if together else ()),
-        Paragraph(_HOW_TO_READ, quiet=True),
-        *(() if full else (Paragraph(_MORE, quiet=True),)),
-        *details,
-    )
-
-
-def _reasons(missing: Missing) -> tuple[Block, ...]:
     by_reason: dict[str, list[str]] = {}
     for (name, version), reason in missing.items():
         # the other lines are a traceback or the output of an installer
         brief = shortened(one_line(next(iter(reason.strip().splitlines()), "has no result")))
         by_reason.setdefault(brief, []).append(f"{name.strip() or '–'} – {version}")
-    return (Items(tuple(f"{', '.join(where)} {reason}" for reason, where in by_reason.items())),) if by_reason else ()
-
-
-def _changes(audits: Mapping[str, Versions]) -> str:
+    reasons = tuple(f"{', '.join(where)} {reason}" for reason, where in by_reason.items())
     differ = [name for name, results in audits.items() if len({result.verdict for result in results.values()}) > 1]
-    if not differ:
-        return "No verdict differs between versions."
-    return f"The verdict differs between versions in {len(differ)} of {len(audits)} audits: {', '.join(differ)}."
+    changes = "No verdict differs between versions."
+    if differ:
+        changes = f"The verdict differs between versions in {len(differ)} of {len(audits)} audits: {', '.join(differ)}."
+    together = promised_together([result for results in audits.values() for result in results.values()])
+    return (
+        Paragraph((Strong(changes),)),
+        _verdicts(audits, versions, pairs if full else []),
+        *((Items(reasons),) if reasons else ()),
+        *((Paragraph(together),) if together else ()),
+        Paragraph(_HOW_TO_READ, quiet=True),
+        *(() if full else (Paragraph(_MORE, quiet=True),)),
+        *details,
+    )
 
 
 def _verdicts(audits: Mapping[str, Versions], versions: Sequence[str], parts: Sequence[tuple[str, str]]) -> Table:
@@ -283,7 +272,7 @@ def _verdicts(audits: Mapping[str, Versions], versions: Sequence[str], parts: Se
             return "– could not be run"
         mark = MARKS[result.verdict]
         word: Span = Reference(mark.title, parts.index((name, version))) if parts else mark.title
-        p = f", p\u00a0{p_value(result)}" if tells(result) else ""
+        p = f", p\u00a0{p_value_words(result, at_most)}" if tells(result) else ""
         runs = f"{outcome(result)}{p}, {count(result.trials_used)}\u00a0runs"
         return (Strong(f"{mark.sign} "), word, ": ", *spans_of(certified_of_claimed(result)), runs)
 
@@ -302,40 +291,27 @@ def _audit(name: str, results: Versions, versions: Sequence[str]) -> tuple[Block
     if not results:
         return Heading(name.strip() or "–"), Paragraph("This audit could not be run on any version.")
     scale = scale_of(results.values())
-    columns = _columns(len(results))
+    columns = max(2, len(results))  # or as many as leave few places of the last row empty
+    if len(results) > _ACROSS:
+        columns = min((3, _ACROSS), key=lambda columns: (-len(results) % columns, -columns))
     width = (WIDTH - GAP * (columns - 1)) / columns
     panels = tuple(_panel(version, results[version], scale, width) for version in versions if version in results)
     return Heading(name.strip() or "–"), Figure(panels, caption=tuple(_caption(results, versions)), columns=columns)
 
 
-def _columns(panels: int) -> int:
-    """Return the number of panels in a row: all of them, or as many as leave few places of the last row empty."""
-    if panels <= _ACROSS:
-        return max(2, panels)
-    return min((3, _ACROSS), key=lambda columns: (-panels % columns, -columns))
-
-
 def _panel(version: str, result: AuditResult, scale: Scale, width: float) -> Panel:
     mark = MARKS[result.verdict]
-    alt = f"{version}: {mark.title}, claim {label(result.claim)}. {_power_in_words(result)}"
+    words = "No errors of the attack were recorded."
+    if (highest := peak(result)) is not None:
+        alpha, excess = highest
+        where = f"above the claim, at type I error {alpha:.2f}" if excess > 0 else "below the claim"
+        least = "" if excess > 0 else "at least "
+        words = f"The observed power of the attack is {least}{abs(excess):.1f} percentage points {where}."
     return Panel(
         partial(residual_svg, result, scale, width),
         title=f"{version} {mark.sign} {mark.title}",
-        alt=alt,
+        alt=f"{version}: {mark.title}, claim {label(result.claim)}. {words}",
         hints=partial(residual_hints, result, scale, width),
-    )
-
-
-def _power_in_words(result: AuditResult) -> str:
-    highest = peak(result)
-    if highest is None:
-        return "No errors of the attack were recorded."
-    alpha, excess = highest
-    side = "above" if excess > 0 else "below"
-    least = "" if excess > 0 else "at least "
-    return (
-        f"The observed power of the attack is {least}{abs(excess):.1f} percentage points {side} the claim"
-        f"{f', at type I error {alpha:.2f}' if excess > 0 else ''}."
     )
 
 

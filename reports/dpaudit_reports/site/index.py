@@ -37,7 +37,11 @@ def badge(result: AuditResult) -> str:
     sign = SIGNS[result.verdict.value]
     claim = shortened(one_line(label(result.claim)))
     verdict = sign.shown()
-    left, right = _width(claim), _width(verdict)
+    left, right = (round(_LETTER * len(text)) + 12 for text in (claim, verdict))
+    texts = "".join(
+        f'<text x="{middle:g}" y="14" textLength="{width - 12}" lengthAdjust="spacingAndGlyphs">{escape(text)}</text>'
+        for text, middle, width in ((claim, left / 2, left), (verdict, left + right / 2, right))
+    )
     title = escape(f"privacy audit of {claim}: {sign.word}")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" aria-label="{title}">'
@@ -46,17 +50,7 @@ def badge(result: AuditResult) -> str:
         f'<rect width="{left}" height="20" fill="#3a404a"/>'
         f'<rect x="{left}" width="{right}" height="20" fill="{_COLORS[sign.tone]}"/></g>'
         '<g fill="#ffffff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11" text-anchor="middle">'
-        f"{_text(claim, left / 2, left)}{_text(verdict, left + right / 2, right)}</g></svg>\n"
-    )
-
-
-def _width(text: str) -> int:
-    return round(_LETTER * len(text)) + 12
-
-
-def _text(text: str, middle: float, width: int) -> str:
-    return (
-        f'<text x="{middle:g}" y="14" textLength="{width - 12}" lengthAdjust="spacingAndGlyphs">{escape(text)}</text>'
+        f"{texts}</g></svg>\n"
     )
 
 
@@ -83,10 +77,7 @@ def _item(entry: Entry, place: str) -> dict[str, Fact | dict[str, Fact]]:
         "title": f"{audited.sign.shown()}: {entry.title}",
         "content_text": one_line(sentence(audited)),
         **date,
-        "tags": [
-            audited.sign.word,
-            *([entry.library] if entry.library else []),
-        ],
+        "tags": [audited.sign.word, *filter(None, [entry.library])],
         "_dpaudit": {**facts(audited), "badge": f"{place}{entry.badge}"},
     }
 
