@@ -22,6 +22,7 @@ from dpaudit.claims import (
 from dpaudit.claims.tabulated import NO_CLAIM
 from dpaudit.numerics import Array
 from dpaudit.result.model import AuditResult
+from dpaudit.result.summary import ORDINARY_DELTA
 from dpaudit.rounding import NOT_KNOWN, at_least, at_most, number, upper
 from dpaudit_reports.blocks import Code, Math, Span, Text, bare
 
@@ -66,7 +67,6 @@ def profile_points(claim: TradeoffFunction, reach: float, least: float) -> tuple
 
 _REFUTED_DIGITS = 6  # digits of a claimed value that is refuted, although the bound itself does not exceed it
 _EXACT_DIGITS, _ROUNDING_ERROR = 6, 1e-9  # as in the text of a claim, `dpaudit.claims.rounded`
-_ORDINARY_DELTA = 1e-6  # delta of the headline for claims that state neither an epsilon nor a mu
 _TELLING = 0.2  # maximum p-value that is shown without a violation; a larger p-value carries no evidence
 
 
@@ -166,11 +166,11 @@ def headline(result: AuditResult) -> Bound | None:
     if own is not None and (own.exceeds or not result.violated):
         return own
     if not result.violated:
-        return epsilon_bound(result, _ORDINARY_DELTA)
+        return epsilon_bound(result, ORDINARY_DELTA)
     if result.evidence.kind.anytime:
         found = [bound for delta in DELTAS if (bound := epsilon_bound(result, delta)).exceeds]
         return max(found, key=lambda bound: bound.certified - bound.claimed, default=None)
-    bound = epsilon_bound(result, _ORDINARY_DELTA)
+    bound = epsilon_bound(result, ORDINARY_DELTA)
     return bound if bound.exceeds else None
 
 

@@ -75,11 +75,11 @@ class Provenance:
     @classmethod
     def read(cls, environment: Mapping[str, Json]) -> Provenance:
         """Read the provenance from the object `environment` of a result file."""
-        found = {
-            name: value
-            for name in _NAMES
-            if key(name) in environment and (value := _read(name, environment[key(name)])) is not None
-        }
+        found: dict[str, Any] = {}
+        for name, adapter in _adapters().items():
+            with suppress(ValueError, TypeError):  # a value of another type stays in `other`
+                value = adapter.validate_json(json.dumps(environment.get(key(name))), strict=True)
+                found |= {} if value is None else {name: value}
         typed = set(map(key, found))
         other = {name: value for name, value in environment.items() if name not in typed}
         return cls(**found, other=other, order=tuple(environment))
@@ -116,13 +116,6 @@ def _adapters() -> dict[str, Any]:
 
     hints = get_type_hints(Provenance)
     return {name: TypeAdapter(hints[name]) for name in _NAMES}
-
-
-def _read(name: str, value: Json) -> Any:
-    """Return the value of a field; None if it has another type."""
-    with suppress(ValueError, TypeError):
-        return _adapters()[name].validate_json(json.dumps(value), strict=True)
-    return None
 
 
 _KEYS = {

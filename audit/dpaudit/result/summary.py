@@ -17,23 +17,10 @@ from dpaudit.text import one_line
 
 AuditResult = Any  # `result.model`, which uses this module, defines it
 
-Written = Callable[..., str]
-"""Writes a rounded number: `lower` or `upper` of `dpaudit.rounding`, or `at_least` or `at_most` of the reports."""
 
-
-def p_value_words(result: AuditResult, write: Written = upper) -> str:
+def p_value_words(result: AuditResult, write: Callable[..., str] = upper) -> str:
     """Write the p-value, rounded up, with enough digits to distinguish it from the significance of the audit."""
     return write(result.p_value, under=1 - result.confidence)
-
-
-def mu_words(result: AuditResult, write: Written = lower) -> str:
-    """Write `mu_lower`, rounded down.  For a violation, the digits suffice to exceed the claim's mu."""
-    return write(result.mu_lower, over=result.claim.mu() if result.violated else -math.inf)
-
-
-def epsilon_words(result: AuditResult, delta: float = 0.0, write: Written = lower) -> str:
-    """Write `epsilon_lower(delta)`, rounded down; for a violation, with enough digits to exceed the claim's epsilon."""
-    return write(result.epsilon_lower(delta), over=result.claim.epsilon(delta) if result.violated else -math.inf)
 
 
 def size_words(result: AuditResult) -> list[str]:
@@ -57,8 +44,14 @@ def certified_words(result: AuditResult) -> str:
         return "nothing is certified"
     if isinstance(result.claim, PureDP | ApproxDP):
         delta = float(result.claim.parameters.get("delta", 0.0))
-        return f"epsilon >= {epsilon_words(result, delta)} at delta = {delta:g}"
-    return f"mu >= {mu_words(result)}, epsilon >= {epsilon_words(result)} at delta = 0"
+        return f"epsilon >= {_epsilon_words(result, delta)} at delta = {delta:g}"
+    mu = lower(result.mu_lower, over=result.claim.mu() if result.violated else -math.inf)
+    return f"mu >= {mu}, epsilon >= {_epsilon_words(result, 0.0)} at delta = 0"
+
+
+def _epsilon_words(result: AuditResult, delta: float) -> str:
+    """Write `epsilon_lower(delta)`, rounded down; for a violation, with enough digits to exceed the claim's epsilon."""
+    return lower(result.epsilon_lower(delta), over=result.claim.epsilon(delta) if result.violated else -math.inf)
 
 
 def allowed_rate(result: AuditResult) -> float:
@@ -85,17 +78,13 @@ def witness_words(result: AuditResult, found: Witness) -> str:
             f"attack {found.attack}; the region changed while the attack learned, so its rates are not known)"
             + found.told
         )
-    return found.describe(_allowance(result, found) + ("" if result.violated else "; not significant"))
-
-
-def _allowance(result: AuditResult, found: Witness) -> str:
-    allowed = allowed_rate(result)
+    allowed, compared = allowed_rate(result), ""
     if result.violated and result.evidence.kind.anytime and not 1 - found.beta > allowed:
-        return ", an illustration of the proof, which rests on all runs"
-    if math.isnan(allowed):
-        return ""
-    end = percent_at_most(found.alpha_upper)
-    return f"; the claim allows at most {percent_at_most(allowed)}, even if d0's rate is {end}"
+        compared = ", an illustration of the proof, which rests on all runs"
+    elif not math.isnan(allowed):
+        end = percent_at_most(found.alpha_upper)
+        compared = f"; the claim allows at most {percent_at_most(allowed)}, even if d0's rate is {end}"
+    return found.describe(compared + ("" if result.violated else "; not significant"))
 
 
 ORDINARY_DELTA = 1e-6  # delta of the bound for claims that state neither an epsilon nor a mu

@@ -161,27 +161,17 @@ def amounts(axis: Axis, low: float, high: float, *, most: int = 6) -> None:
 
     found = MaxNLocator(most - 1, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
     places = [float(place) for place in found if low <= place <= high]
-    ticks(axis, places, [_amount(place) for place in places])
+    plain = (f"{place:,.0f}" if abs(place) >= 1000 else f"{place:.9f}".rstrip("0").rstrip(".") for place in places)
+    ticks(axis, places, [text.replace("-", "−") for text in plain])
 
 
-def _amount(value: float) -> str:
-    plain = f"{value:.9f}".rstrip("0").rstrip(".")
-    return (f"{value:,.0f}" if abs(value) >= 1000 else plain).replace("-", "−")
-
-
-class _Styled(threading.local):
-    """Remembers whether this thread already draws in this style, because setting a style is slow."""
-
-    now = False
-
-
-_styled = _Styled()
+_styled = threading.local()  # whether this thread already draws in this style, because setting a style is slow
 
 
 @contextmanager
 def style() -> Iterator[None]:
     """Set the style of all figures inside a `with` block.  One block for many figures is faster than many blocks."""
-    if _styled.now:
+    if getattr(_styled, "now", False):
         yield
         return
     import matplotlib.style

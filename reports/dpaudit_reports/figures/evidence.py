@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.numerics import Array, Integers
+from dpaudit.result.base_evidence import dense
 from dpaudit.result.evidence import EDGES
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import TrainingRecord
@@ -51,17 +52,13 @@ class Scores:
 
 def witness_scores(result: AuditResult) -> Scores | None:
     """Return the scores of the witness; None if the result has no witness or does not contain its scores."""
-    found, edges = result.witness, EDGES
+    found = result.witness
     if found is None or math.isnan(found.threshold) or not result.evidence.kind.of_pairs:
         return None
-    threshold = int(np.argmin(np.abs(edges - found.threshold)))
-    own = np.zeros((2, len(edges) + 1), dtype=np.int64)
-    for side, entries in zip(own, found.scores, strict=False):
-        for place, times in entries:
-            side[place] = times
-    for counts in (own, *result.evidence.histograms):
-        if beyond(counts, threshold) == found.counts:
-            return Scores(edges=edges, counts0=counts[0], counts1=counts[1], threshold=threshold)
+    own = [dense(found.scores)] if found.scores else []
+    for counts in (*own, *result.evidence.histograms):
+        if beyond(counts, found.last_bin) == found.counts:
+            return Scores(edges=EDGES, counts0=counts[0], counts1=counts[1], threshold=found.last_bin)
     return None
 
 
