@@ -292,12 +292,7 @@ def _history(found: Bisection) -> Iterator[tuple[str, State | None]]:
             both = f"{releases[change.before].version} and {releases[change.after].version}"
             names = [f"{name} ({old or 'none'}, then {new or 'none'})" for name, old, new in others]
             yield f"Other packages also differ between the environments of {both}: {some_of(names)}.", None
-    if found.interrupted:
-        yield "The command was interrupted, so changes may be missing.", None
-    if found.offline:
-        yield "The network failed during several installations in a row, which ended the search.", None
-    for message in found.unread:
-        yield f"A package index could not be read, so releases may be missing: {message}.", None
+    yield from ((words, None) for words in _gaps(found))
     if not known:
         yield "No release was found good or bad.", None
         return
@@ -324,6 +319,15 @@ def _history(found: Bisection) -> Iterator[tuple[str, State | None]]:
         advice = "  --most NUMBER audits more of them." if any(states[n] is None for n in passed) else ""
         words = f"{_counted(len(passed), 'release')} inside {has} no verdict, and may differ from the audited ones."
         yield words + advice, None
+
+
+def _gaps(found: Bisection) -> Iterator[str]:
+    if found.interrupted:
+        yield "The command was interrupted, so changes may be missing."
+    if found.offline:
+        yield "The network failed during several installations in a row, which ended the search."
+    for message in found.unread:
+        yield f"A package index could not be read, so releases may be missing: {message}."
 
 
 def _refuted(found: Bisection) -> Iterator[str]:
