@@ -64,7 +64,6 @@ class Case:
     stored_as: str = ""  # the same for cases that count events of the same repetitions
 
     def passed(self, outcomes: Outcomes) -> bool:
-        """Return whether the outcomes are as they should be."""
         return True
 
 
@@ -111,12 +110,10 @@ def all_have(name: str, value: object, outcomes: Outcomes) -> bool:
 
 
 def of(name: str, text: Callable[[Any], str]) -> Column:
-    """Return a column that shows the values of an outcome, as an array."""
     return lambda _, outcomes: text(np.array([outcome[name] for outcome in outcomes]))
 
 
 def texts(name: str) -> Column:
-    """Return a column of all different values."""
     return of(name, lambda values: ", ".join(dict.fromkeys(map(str, values))))
 
 
@@ -125,8 +122,6 @@ def count(name: str) -> Column:
 
 
 def rate(name: str) -> Column:
-    """Return a column of a count and of the exact 95 % interval of its rate."""
-
     def text(values: Any) -> str:
         interval = binomtest(int(values.sum()), len(values)).proportion_ci(0.95, "exact")
         return f"{values.sum():.0f} of {len(values)} ({100 * interval.low:.1f} to {100 * interval.high:.1f} %)"
@@ -157,11 +152,7 @@ class Limit:
     least: bool = False  # whether the event has at least this probability, or else at most
 
     def allowed(self, number: int) -> int:
-        """Return the least, or the largest, allowed count.
-
-        If the event has the stated probability, the count is beyond this bound with probability at most `BEYOND`.  For
-        many repetitions, the bound is the mean plus or minus about three standard errors.
-        """
+        """Return the least, or the largest, count; one is beyond it with probability at most `BEYOND`."""
         if self.least:
             return number - int(binom.isf(BEYOND, number, 1 - self.rate))
         return int(binom.isf(BEYOND, number, self.rate))
@@ -232,11 +223,7 @@ class Repetitions:
         return outcomes
 
     def make(self, case: Case, number: int, jobs: int = 1, *, threads: bool = False) -> None:
-        """Make those of the first repetitions that are not in the store.
-
-        Raises:
-            CodeChangedError: If the source code changed meanwhile.
-        """
+        """Make those of the first repetitions that are not in the store; raise CodeChangedError if the code changes."""
         seeds = range(case.first, case.first + number)
         missing = [seed for seed in seeds if self.key(case, seed) not in self.store.done]
         if jobs == 1:
@@ -265,7 +252,6 @@ def timed(measure: Callable[[int], Outcome], seed: int) -> tuple[int, Outcome]:
 
 
 def versions() -> dict[str, str]:
-    """Return the version of dpaudit, the digest of its code, and the versions of Python and of libraries."""
     return {
         "dpaudit": metadata.version("dpaudit"),
         "code": digest(file for folder in PACKAGES for file in folder.rglob("*.py")),
@@ -297,7 +283,6 @@ def digest(files: Iterable[Path]) -> str:
 
 
 def newest() -> float:
-    """Return when a source file of dpaudit or of the benchmarks was last changed, in seconds."""
     return max(file.stat().st_mtime for folder in (*PACKAGES, BENCHMARKS) for file in folder.rglob("*.py"))
 
 
@@ -305,11 +290,7 @@ def newest() -> float:
 
 
 def between(begin: str, end: str, text: str, page: str) -> str:
-    """Return the page with this text between its two marks.
-
-    Raises:
-        ValueError: If the page lacks a mark.
-    """
+    """Return the page with this text between its two marks."""
     if page.count(begin) != 1 or page.count(end) != 1:
         raise ValueError(f"the page must contain {begin!r} and {end!r} once each")
     before, _, rest = page.partition(begin)
@@ -324,18 +305,11 @@ def run(
     write: Callable[[Sequence[Table], Repetitions], None] | None = None,
     **settings: Any,
 ) -> int:
-    """Parse the command line, make the repetitions of the chosen cases, and print their rows.
+    """Parse the command line, make the repetitions of the chosen cases, print their rows, and return the exit code.
 
-    Args:
-        doc: The help of the command.
-        tables_of: Returns the tables, from the options.
-        arguments: The command line, if it is not that of the process.
-        write: Writes the tables, for --write.
-        settings: Further options with their defaults.
-
-    Returns:
-        The exit code: 1 if outcomes are wrong or a repetition failed, 2 if nothing could be written or the code
-        changed meanwhile, 130 if the command was interrupted, and 0 otherwise.
+    It is 1 if outcomes are wrong or a repetition failed, 2 if nothing could be written or the code changed meanwhile,
+    and 130 if the command was interrupted.  `settings` are further options with their defaults, and `write` is called
+    with all tables for --write.
     """
     options = _options(doc, settings, arguments, writes=write is not None)
     tables = tables_of(options)

@@ -34,15 +34,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from evidence_kinds import Family, afterwards, attacks, audits, builtins, claims, outputs
+from evidence_kinds import Family, afterwards, audits, builtins, data
 from evidence_kinds.digests import Digests, digests, headline, parts
 
 import dpaudit
 
 REFERENCE = Path(__file__).with_suffix(".json")
-FAMILIES: list[Family] = [
-    found for module in (builtins, outputs, attacks, audits, claims, afterwards) for found in module.FAMILIES
-]
+FAMILIES: list[Family] = [found for module in (builtins, data, audits, afterwards) for found in module.FAMILIES]
 # packages whose versions may change the last digits of floats
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "dp-accounting")
 _RAISED = "raised"  # name of the part that holds the exception of a failed audit

@@ -17,13 +17,16 @@ at once: the same sweep is made with one cell and with two cells at once.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import tempfile
 from functools import partial
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 
-from measure import Case, Expected, Outcome, Table, all_have, median, rate, run, texts
-from sweep_cases import correct
+import numpy as np
+from measure import BENCHMARKS, Case, Expected, Outcome, Table, all_have, median, rate, run, texts
 
 from dpaudit.cli.options import RunOptions
 from dpaudit.cli.prepare_run import prepare_folder
@@ -35,7 +38,7 @@ from dpaudit_reports.command_outcomes import counts, refuted_words
 from dpaudit_reports.formats import Screen
 from dpaudit_reports.terminal import document_text
 
-CATALOGUE = Path(__file__).resolve().parent / "sweep_cases" / "correct.yaml"
+CATALOGUE = BENCHMARKS / "sweeps.yaml"
 CHAINS = ("count", "distinct count", "clamped sum", "statistic of 5 numbers", "histogram by categories")
 """Entries of OpenDP's catalogue that chain transformations and make_laplace."""
 
@@ -51,6 +54,51 @@ BUGS = {
     "diffprivlib-0.4.1-wishart": ("diffprivlib==0.4.1", "Wishart"),
 }
 """Violations of the gallery: the release to sweep, and the entries that run the constructor with the fault."""
+
+
+# --- A simulated library with the interface of PyDP, whose privacy loss equals the stated epsilon
+
+
+class GeometricCount:
+    """The number of records with two-sided geometric noise: exactly epsilon-DP."""
+
+    delta = 0.0
+
+    def __init__(self, epsilon: float, dtype: str = "int") -> None:
+        self.epsilon = epsilon
+        self._rng = np.random.default_rng()
+
+    def quick_result(self, data: list[float]) -> float:
+        p = 1 - math.exp(-self.epsilon)
+        return len(data) + float(self._rng.geometric(p) - self._rng.geometric(p))
+
+
+class LaplaceCount(GeometricCount):
+    """The number of records with Laplace noise, rounded to 2^-20 so that outputs lie on one grid."""
+
+    def quick_result(self, data: list[float]) -> float:
+        return round((len(data) + self._rng.laplace(0.0, 1 / self.epsilon)) * 2**20) / 2**20
+
+
+class RandomisedParity(GeometricCount):
+    """The parity of the number of records, by randomised response: exactly epsilon-DP."""
+
+    def quick_result(self, data: list[float]) -> float:
+        truth = self._rng.random() < 1 / (1 + math.exp(-self.epsilon))
+        return float((len(data) + (not truth)) % 2)
+
+
+def install_correct_library() -> None:
+    """Replace PyDP by the simulated library in this process."""
+    for name in ("pydp", "pydp.algorithms", "pydp.algorithms.laplacian"):
+        module = ModuleType(name)
+        module.__spec__ = ModuleSpec(name, None)
+        for kind in (GeometricCount, LaplaceCount, RandomisedParity):
+            setattr(module, kind.__name__, kind)
+        sys.modules[name] = module
+
+
+# --- Sweeps
 
 
 def swept(
@@ -75,7 +123,7 @@ def swept(
 
 def promise(seconds: float, cells: int, seed: int) -> Outcome:
     """Sweep correct mechanisms."""
-    correct.install()
+    install_correct_library()
     names = [cell.title for cell in planned_sweep(str(CATALOGUE), [], [], None).cells]
     chosen = names[:: max(1, len(names) // cells)][:cells]
     with tempfile.TemporaryDirectory() as folder:

@@ -1,25 +1,15 @@
-"""Private training: faults and false alarms, and certified epsilon of one model, of many and of shuffled batches.
+"""Private training: faults and false alarms, and certified epsilon of one model and of many.
 
     python benchmarks/training.py [--seeds N] [--only TEXT ...]
 
 - mistakes: models per dataset until a sequential audit with all attacks refutes each wrong builtin training, at 95 %,
   with at most 2,000.
-- claims: audits by `many_runs` of 200 models that refute the exact claim of a correct trainer, at 95 %.  The trainings
-  are DP-GD and DP-SGD on four records; the score is the spare weight of the Dirac canary.
 - steps: steps of one training of the digits (DP-SGD, batches of 5 %) until noise that is 20 % too small, or right, is
   refuted, at 95 %, with at most 5,000.  A Dirac canary joins the batch by a coin for each step.
 - one run: DP-SGD of a network with 32 hidden units on scikit-learn's digits, 2,500 steps with sampling rate 1/4, and
   1,000 Dirac canaries, each of which a secret coin includes.  The noise multiplier gives the claimed epsilon at delta =
   1e-5.  The score of a canary is the sum of the noisy gradients at its spare weight.  Medians at 95 %; both bounds
   assume a Gaussian trade-off function, and the first one independent canaries.
-- law: the same without training; scores are drawn from the exact law of Dirac canaries, which are independent.
-- shuffling: shuffled batches with the claim of Poisson sampling, as in Annamalai et al. 2026 (arXiv:2411.10614).  A
-  training is one epoch with N / B batches, and the noisy sum of clipped gradients of each batch is visible.  The
-  clipped gradient of the target is +C, or 0 in d0, and those of all other records are -C.  Let z be the noisy batch
-  sums, plus B, in units of C.  Shuffling moves a uniformly random entry of z by 1 in d0 and by 2 in d1, and the score
-  is the log-likelihood ratio of these laws, which depend on N and B only through N / B.  At delta = 1e-5 the certified
-  epsilon assumes a Gaussian trade-off function, and at delta = 0.2 nothing; most of the excess of shuffling lies at
-  large delta.  The control is the same training with Poisson sampling, which satisfies the claim.
 - last iterate: epsilon of DP-GD from the last weights, with worst-case initial weights, by the protocol of Annamalai &
   De Cristofaro 2024 (arXiv:2405.14106) on the digits: d0 has 999 records, and d1 has also a blank image with the label
   that the initial model finds least likely.  The initial model is a logistic regression fitted without privacy on 797
@@ -35,23 +25,18 @@ import argparse
 import sys
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
 from measure import SECONDS, Case, Outcome, Table, count, mean, median, rate, run, spread
 from scipy.optimize import brentq
-from scipy.special import logsumexp
-from score_bounds import rank_test
 from sklearn.datasets import load_digits
 
 from dpaudit import GaussianDP, Pair, audit, audit_scores
 from dpaudit.catalogue import BUILTIN
-from dpaudit.catalogue.training import EXAMPLES
 from dpaudit.claims import TradeoffFunction
 from dpaudit.numerics import Array, Flags
 from dpaudit.pairs.search import SearchPairs
 from dpaudit.training import canaries, claim, many_runs, one_run, reference, step_by_step, views
-from dpaudit.training.reference.model import FAR
 from dpaudit.training.reference.trainer import State
 
 CONFIDENCE, DELTA, LARGE_DELTA = 0.95, 1e-5, 0.2
@@ -81,18 +66,6 @@ def mistake(name: str, seed: int) -> Outcome:
     pairs = list(SearchPairs(**mechanism.inputs))
     result = audit(mechanism, mechanism.claim, pairs, trials=2000, confidence=CONFIDENCE, seed=seed)
     return {"models": result.trials_used, "missed": not result.violated}
-
-
-SAMPLINGS: dict[str, Any] = {"DP-GD": reference.Full(), "DP-SGD": reference.Poisson(0.25)}
-
-
-def exact_claim(name: str, seed: int) -> Outcome:
-    data = reference.Records(**EXAMPLES)
-    pair = Pair(data, data.joined(canaries.dirac(1)), "add_remove")
-    model = reference.Model((2, 2), spare=1)
-    trainer = reference.Trainer(model=model, noise_multiplier=2.0, steps=8, sampling=SAMPLINGS[name])
-    train = reference.Training(trainer, views.spare_weights())
-    return {"refuted": many_runs(train, pair, trainer.claim, confidence=CONFIDENCE, seed=seed).violated}
 
 
 def stream(share: float, seed: int) -> Outcome:
@@ -173,69 +146,6 @@ def one_model(epsilon: float, seed: int) -> Outcome:
     }
 
 
-def by_law(epsilon: float, seed: int) -> Outcome:
-    sigma, rng, level = multiplier(epsilon), np.random.default_rng(seed), 1 - CONFIDENCE
-    coins = rng.random(CANARIES) < 0.5
-    scores = coins * rng.binomial(STEPS, RATE, CANARIES) + rng.normal(0, sigma * np.sqrt(STEPS), CANARIES)
-    test = rank_test(scores[~coins], scores[coins], "independent", None, 0)
-    return {"refuted": test.p_value(claimed(sigma).symmetrized(), enough=level) <= level}
-
-
-# --- Shuffled batches
-
-
-def shuffled_claim(batches: int, sigma: float) -> TradeoffFunction:
-    return claim(
-        noise_multiplier=sigma, sampling_rate=1 / batches, steps=batches, sampling="shuffled", claimed_as="poisson"
-    )
-
-
-def likelihood_ratio(sigma: float) -> views.View:
-    """Return a view that outputs the logarithm of the likelihood ratio of shuffled batches."""
-
-    def output(run: reference.Run, seen: list[Array]) -> Array:
-        z = np.stack(seen, axis=1) + 1
-        moved = [logsumexp((by * z - by**2 / 2) / sigma**2, axis=1) for by in (1.0, 2.0)]
-        return np.asarray(moved[1] - moved[0])
-
-    return views.View(output, steps=lambda run: run.released[:, -1].copy(), name="noisy batch sums")
-
-
-def records(target: float, batches: int) -> reference.Records:
-    """Return one record for each batch, which share one spare weight; only the gradient of the last differs from -C."""
-    sizes = [-FAR] * (batches - 1) + [target]
-    return reference.Records(diracs=np.zeros(batches, dtype=np.int64), sizes=sizes)
-
-
-class Sampler:
-    """A training without checks of its claim, since the gradient 0 stands for an absent record."""
-
-    def __init__(self, train: reference.Training) -> None:
-        self._train = train
-
-    def sample(self, dataset: reference.Records, n: int, rng: np.random.Generator) -> Array:
-        return self._train.sample(dataset, n, rng)
-
-
-def shuffled_epoch(batches: int, sigma: float, shuffled: bool, seed: int) -> Outcome:
-    """Audit 2,000 epochs, half of them without the target."""
-    trainer = reference.Trainer(
-        model=reference.Model((1, 2), spare=1),
-        noise_multiplier=sigma,
-        steps=batches,
-        sampling=reference.Shuffled(batches) if shuffled else reference.Poisson(1 / batches),
-    )
-    sampler = Sampler(reference.Training(trainer, likelihood_ratio(sigma)))
-    pair = Pair(records(0.0, batches), records(FAR, batches), label="target absent and present")
-    result = many_runs(sampler, pair, shuffled_claim(batches, sigma), models=2000, confidence=CONFIDENCE, seed=seed)
-    return {
-        "gaussian": float(result.epsilon_lower(DELTA, assuming="gaussian")),
-        "any": float(result.epsilon_lower(LARGE_DELTA)),
-        "p": float(result.p_value),
-        "refuted": result.violated,
-    }
-
-
 # --- The last iterate
 
 
@@ -281,20 +191,13 @@ def last_iterate(epsilon: float, models: int, seed: int) -> Outcome:
 
 def tables(options: argparse.Namespace) -> list[Table]:
     wrong = [name for name, make in BUILTIN.items() if name.startswith("dp_") and not make().private]
-    seconds, settings = {"s": mean(SECONDS)}, ((10, 0.5), (10, 1.0), (100, 0.5), (100, 0.7))
-    shuffled = {"if Gaussian": median("gaussian", ".2f"), "at delta 0.2": median("any", ".2f"), "p": median("p", ".2g")}
+    seconds = {"s": mean(SECONDS)}
     return [
         Table(
             name="mistakes",
             headings=("training",),
             columns={"models per dataset": spread("models"), "missed": count("missed"), **seconds},
             cases=[Case(cells=(name,), measure=partial(mistake, name), seeds=10) for name in wrong],
-        ),
-        Table(
-            name="claims",
-            headings=("training",),
-            columns={"refuted": rate("refuted"), **seconds},
-            cases=[Case(cells=(name,), measure=partial(exact_claim, name), seeds=200) for name in SAMPLINGS],
         ),
         Table(
             name="steps",
@@ -323,34 +226,6 @@ def tables(options: argparse.Namespace) -> list[Table]:
                     first=round(1000 * epsilon) * 10**6,  # so that all audits are independent
                 )
                 for epsilon in (8.0, 4.0, 2.0, 1.0)
-            ],
-        ),
-        Table(
-            name="law",
-            headings=("claimed epsilon",),
-            columns={"claim refuted": rate("refuted")},
-            cases=[
-                Case(cells=(f"{epsilon:g}",), measure=partial(by_law, epsilon), seeds=1000)
-                for epsilon in (8.0, 4.0, 2.0, 1.0)
-            ],
-        ),
-        Table(
-            name="shuffling",
-            headings=("batches", "sigma", "sampling", "claimed, at delta 0.2"),
-            columns={**shuffled, "refuted": count("refuted"), **seconds},
-            cases=[
-                Case(
-                    cells=(
-                        f"{batches}",
-                        f"{sigma:g}",
-                        "shuffled" if each else "poisson",
-                        ", ".join(f"{shuffled_claim(batches, sigma).epsilon(d):.2f}" for d in (DELTA, LARGE_DELTA)),
-                    ),
-                    measure=partial(shuffled_epoch, batches, sigma, each),
-                    seeds=3,
-                )
-                for batches, sigma in settings
-                for each in (True, False)
             ],
         ),
         Table(
