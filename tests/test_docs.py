@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import io
+import json
 import os
 import re
 import runpy
@@ -230,6 +231,17 @@ def test_mean_numbers_of_runs_are_those_that_plan_estimates(claim: str, truths: 
         mean = plan(claim, truth).mean_trials
         assert mean is not None
         assert f" {float(f'{mean:.3g}'):,.0f} |" in text, (claim, truth, mean)
+
+
+def test_the_notebooks_are_those_of_their_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`test_the_python_runs` runs the same code.  If this fails, run `python docs/notebooks.py`."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    notebooks = importlib.import_module("notebooks")
+    for name in notebooks.PAGES:
+        text = (ROOT / "docs" / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8")
+        assert text == notebooks.notebook(name), name
+        sources = ["".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+        assert sources == [block.strip() for block in blocks(ROOT / "docs" / f"{name}.md", "python")]
 
 
 # --- the list of threats names existing tests, so that a test supports each of its statements
