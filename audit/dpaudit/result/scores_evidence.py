@@ -231,7 +231,7 @@ def table_words(rows: tuple[ScoreBound, ...]) -> list[str]:
     lines += [f"  {'*' if row.verdict else ' '} {lower(row.epsilon):6} {row.assumption}" for row in rows]
     if len(rows) > 1:
         lines += [
-            "  * was chosen beforehand: report this one",
+            "  * is the line to report, unless another was chosen before the scores were seen",
             "  members and non-members of different sources prove nothing",
         ]
     most = dict.fromkeys(upper(value, 2) for value in sorted(row.most for row in rows))
