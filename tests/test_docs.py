@@ -209,7 +209,7 @@ def test_the_formulas_of_the_field_are_all_checked() -> None:
     """`test_the_python_runs` compares each row of the table with `dpaudit.claims`."""
     text = (ROOT / "docs" / "words.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| .* \| \[", text.split("## Formulas")[1], flags=re.M)
-    assert f"{len(rows)} formulas agree to three digits: True" in text
+    assert f"{len(rows)} formulas agree within 0.5 %: True" in text
     assert len(rows) >= 25
 
 
