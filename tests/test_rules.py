@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+import dpaudit
 
 TESTS = Path(__file__).parent
 FILES = {
@@ -265,3 +268,31 @@ def test_the_test_sees(line: str) -> None:
     tree = ast.parse(f"MARK = re.compile('(.+) is missing')\nPREFIX = 'not used: '\n{line}")
     assert len(list(offences({"m.py": tree}))) == 1
     assert not list(offences({"m.py": ast.parse("path.startswith('--resume=') or 'name' in fields or text.split()")}))
+
+
+# --- the names in docstrings exist
+
+NAMED = re.compile(r"`(?:dpaudit\.)?([a-z]\w*(?:\.\w+)+)`")
+PACKAGES = {path.stem for path in (ROOT / "audit" / "dpaudit").iterdir() if not path.stem.startswith("_")}
+GONE = {"mechanisms", "sampling"}  # packages of earlier versions
+
+
+def test_modules_that_docstrings_and_pages_name_exist() -> None:
+    """A name in backticks that begins with a package of dpaudit is that of a module, or of something in it."""
+    missing = []
+    files = [path for folder in ("audit", "attacks", "reports") for path in (ROOT / folder).rglob("*.py")]
+    for file in [*files, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+        for name in NAMED.findall(file.read_text(encoding="utf-8")):
+            first, *rest = name.split(".")
+            if first not in PACKAGES | GONE or rest[-1] in {"md", "py"} or hasattr(dpaudit.AuditResult, rest[0]):
+                continue  # `result.plot` is a method of a result
+            place: object = dpaudit
+            for number, part in enumerate([first, *rest]):
+                try:
+                    place = importlib.import_module("dpaudit." + ".".join([first, *rest][: number + 1]))
+                except ModuleNotFoundError:
+                    place = getattr(place, part, None) or getattr(place, "__annotations__", {}).get(part)
+                if place is None:
+                    missing.append(f"{file.relative_to(ROOT)}: {name}")
+                    break
+    assert not missing, "\n".join(missing)

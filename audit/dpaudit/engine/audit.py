@@ -105,7 +105,7 @@ def audit(
         store: A file that keeps every block of outputs as soon as it is complete.  If the file exists, the audit
             resumes from this file.  With the same `trials`, the result is that of an uninterrupted audit; more trials
             continue the same test.  The file must come from an audit with the same mechanism, datasets, seed and
-            versions.  The comparison includes the mechanism's code; see `sampling.identity`.  `sampling.store`
+            versions.  The comparison includes the mechanism's code; see `running.identity`.  `running.store`
             describes the format.
         resume: "same" refuses a store whose mechanism, datasets, seed or versions differ.  "anyway" continues such a
             store.  In that case, `warnings` list what differs, and the guarantee does not cover the mixture of old and
@@ -138,11 +138,11 @@ def audit(
             verdict names it (`AuditResult.scope`), and `warnings` state how many runs failed on each dataset.
         timeout: Seconds after which a run, or one call of a batched mechanism, has failed.  Timeouts depend on the load
             of the machine.  So `failures` applies to timeouts only with `observe_time`.  Otherwise a timeout has
-            the effect of "stop".  `mechanisms.timeout` lists what a timeout cannot end.  Mechanisms in separate
+            the effect of "stop".  Compiled code of this process cannot be ended.  Mechanisms in separate
             processes have their own time limits.
         memory: Maximum memory of each process that runs the mechanism: bytes, or text such as "2 GB".  The operating
             system enforces the limit, on Linux only.  With a limit, worker processes make the runs, even with `jobs=1`.
-            A run beyond the limit ends the audit, regardless of `failures`.  `mechanisms.memory` explains what is
+            A run beyond the limit ends the audit, regardless of `failures`.  `running.foreign` explains what is
             limited.
         progress: True to show a line with the time left, or a function that is called with a `Progress` after each
             block of trials.

@@ -86,7 +86,7 @@ def _claim(function: Function, noise: str, amount: float, dataset: Dataset) -> T
         Gaussian noise with standard deviation D / mu on a function with L2 sensitivity D is mu-GDP; Dong, Roth & Su
         2022, Thm 1.  Laplace noise with scale D / epsilon on a function with L1 sensitivity D is epsilon-DP; Dwork,
         McSherry, Nissim & Smith 2006, Prop. 1.  For a single number, the trade-off curve of Laplace noise holds, which
-        is larger; see `claims.laplace`.
+        is larger; see `claims.LaplaceDP`.
     """
     if noise == "normal":
         return GaussianDP(amount)

@@ -48,7 +48,7 @@ class Provenance:
     mechanism_hashes: Mapping[str, str] | None = None
     mechanism_file: SourceFile | None = None
     mechanism_modules: Mapping[str, str] | None = None  # SHA-256 hash of each module's file, by path
-    identity: Mapping[str, str] | None = None  # what a replay compares: see `sampling.identity`
+    identity: Mapping[str, str] | None = None  # what a replay compares: see `running.identity`
     outputs: str | None = None  # hash of all outputs of the audit
     first_outputs: tuple[str, ...] | None = None  # hashes of the first outputs of the audit
     attack_seconds: Mapping[str, float] | None = None  # time in seconds spent in each attack, by name

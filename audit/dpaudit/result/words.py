@@ -51,7 +51,7 @@ CANARIES_ASSUMED = (
 )
 """The assumption of `independence="canaries"`.
 
-One run cannot show a state that all of its canaries share; see `scores.dependence` and `scores.exchangeability`.
+One run cannot show a state that all of its canaries share; see `inference.scores.exchangeability`.
 """
 
 RUNS_ASSUMED = "runs are independent of each other"

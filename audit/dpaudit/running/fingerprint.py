@@ -1,6 +1,6 @@
 """Computes fingerprints of datasets, functions and objects: equal for equal content, also in another process.
 
-A fingerprint is the SHA-256 of what `values.content` pickles, which never depends on `repr`.  In addition,
+A fingerprint is the SHA-256 of what `values.ContentPickler` writes, which never depends on `repr`.  In addition,
 
     a function    counts by its code, constants, defaults and closure, and by the global values that it reads
     a class       counts by its bases, methods and attributes

@@ -7,7 +7,7 @@ right.
 canaries given which n1 of them were included, each depending on its own inclusion only.  All sets of n1 canaries must
 be equally likely, as for coins or for one random set, but not for a fixed number in each of several runs.  Under the
 claim f, P[T >= t] is at most its value if scores of d0 are independent uniform numbers, those of d1 have the
-distribution function 1 - f, and small numbers are ranked first.  *Proof.*  That of `scores.runs`, given n1.
+distribution function 1 - f, and small numbers are ranked first.  *Proof.*  That of `inference.scores.runs`, given n1.
 
 The same holds for each f' <= f.  If f' is a polygon, the uniform numbers fall into its segments.  Likelihood ratios are
 constant on a segment, so the order inside it is that of a random permutation.
