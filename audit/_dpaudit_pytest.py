@@ -1,7 +1,6 @@
 """The pytest plugin: the fixture `dpaudit`, its marker and its options.
 
-Pytest loads the plugin in every project that has dpaudit installed.  So this module imports only pytest and modules
-that pytest has already loaded.  The first test with an audit loads the rest.
+Pytest loads it in every project with dpaudit, so it imports only pytest; the first test with an audit loads the rest.
 """
 
 from __future__ import annotations
@@ -124,10 +123,7 @@ class _Session:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Split the budget over the selected tests; every worker of pytest-xdist makes the same split.
-
-        With `--dist=each`, every worker runs every test, and the budget is split over all these copies.
-        """
+        """Split the budget over the selected tests, as each xdist worker does (`--dist=each`: over all copies)."""
         items = [item for item in session.items if _NODE in item.stash]
         if not items:
             return

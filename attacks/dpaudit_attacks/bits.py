@@ -1,13 +1,10 @@
 """The exponent of the last bit of each number, and the last bits themselves, which noise should hide.
 
-**Floats.**  The rounded sum of query and noise is a multiple of the last bit of the query, of the noise or of the sum,
-whichever is coarsest.  So near zero, and near powers of two, the datasets reach different floats (Mironov 2012; Haney,
-Desfontaines, Hartman, Shrestha & Hay 2022, arXiv 2207.13793).  `float_bits` therefore refutes every mechanism that adds
-numpy's noise to a float, although the claim often refers to real arithmetic.  So `attacks="auto"` uses it, and
-`last_bit`, for external programs only (in a private environment, or behind a command).
-
-**Whole numbers.**  The last bits reveal counters, addresses and identifiers that are mixed into an output, and outputs
-that were rounded or scaled after noise was added.
+The rounded sum of query and noise is a multiple of the coarsest last bit, so near zero and near powers of two the
+datasets reach different floats (Mironov 2012; Haney, Desfontaines, Hartman, Shrestha & Hay 2022, arXiv 2207.13793).
+`float_bits` thus refutes every mechanism that adds numpy's noise to a float, although claims often refer to real
+arithmetic.  So "auto" uses it and `last_bit` for external programs only.  Of whole numbers, the last bits reveal
+counters, addresses and identifiers.
 """
 
 from __future__ import annotations
@@ -36,10 +33,7 @@ class FloatBits:
     calibrated: ClassVar[bool] = True
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
-        """Return whether the bits vary, and some number is not an integer that a float represents exactly.
-
-        Integers below 2**53 were not rounded, so their bits as floats reveal nothing about the addition of noise.
-        """
+        """Return whether the bits vary, and some number is not an integer that a float represents exactly."""
         rows = np.concatenate([outputs0, outputs1])
         first, last = rows[:, 0::3], rows[:, 1::3]
         exact = (last >= _ODD) | ((last >= 0) & (first < _DIGITS))

@@ -1,12 +1,9 @@
 """Likelihood ratios from frequencies: of each value, if values are few, of the bins of a histogram, or of queries.
 
-The bins of each number lie between quantiles, and each value that recurs has a separate bin.  The histogram suits noise
-with steps, gaps and atoms, such as clamped or truncated outputs.  The number of bins grows like the cube root of the
-number of outputs (Freedman & Diaconis 1981).
-
-Counting queries of synthetic tables (`dpaudit.outputs.queries`) count rows that satisfy conditions, or that resemble
-the target record.  Queries that were chosen among many seem better than they are, so dpaudit calibrates their scores on
-outputs that did not influence the choice.
+Bins lie between quantiles, and each value that recurs has its own, which suits noise with steps, gaps and atoms.  The
+number of bins grows like the cube root of the number of outputs (Freedman & Diaconis 1981).  Counting queries of
+synthetic tables were chosen among many and seem better than they are, so dpaudit calibrates their scores on other
+outputs.
 """
 
 from __future__ import annotations

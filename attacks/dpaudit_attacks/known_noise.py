@@ -1,8 +1,7 @@
 """Additive noise of a known law, and randomised responses, whose parameters are maximum-likelihood estimates.
 
-The laws are those of `noise_laws` and `responses`.  The attack suits outputs only if a law fits the
-outputs of both datasets.  A law has few parameters and is recognised after some fifty outputs.  Other attacks learn the
-whole shape of the ratio.
+The laws are those of `noise_laws` and `responses`.  A law has few parameters and is recognised after some fifty
+outputs.
 """
 
 from __future__ import annotations

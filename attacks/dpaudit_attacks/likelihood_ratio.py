@@ -15,11 +15,7 @@ Seen = Any  # n outputs as the mechanism returned them: an array, or a list of a
 
 @dataclass(frozen=True, slots=True)
 class LikelihoodRatio:
-    """The user's log-likelihood ratio; nothing is learned.
-
-    No attack is better if the user's ratio is right (Neyman-Pearson), and the guarantee holds if it is wrong.  The
-    function is checked like a third-party attack.
-    """
+    """The user's log-likelihood ratio; nothing is learned.  The guarantee holds even if the ratio is wrong."""
 
     function: Callable[[Seen], Array]
     name: ClassVar[str] = "likelihood_ratio"

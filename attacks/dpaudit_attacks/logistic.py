@@ -1,9 +1,7 @@
 """Logistic regressions: linear, quadratic, clipped, piecewise linear, on few derived columns, and on running times.
 
-With equal numbers of outputs of both datasets, the fitted log-odds are estimates of the log-likelihood ratio.  Linear
-log-odds are exact for Gaussian noise with the same covariance under both datasets, in any dimension.  Piecewise linear
-log-odds suit noise of any smooth shape (Friedman, Hastie & Tibshirani 2009, The Elements of Statistical Learning,
-section 5.6, with linear pieces).
+The fitted log-odds estimate the log-likelihood ratio.  Linear ones are exact for Gaussian noise with one covariance,
+and piecewise linear ones suit noise of any smooth shape (Friedman, Hastie & Tibshirani 2009, section 5.6).
 """
 
 from __future__ import annotations

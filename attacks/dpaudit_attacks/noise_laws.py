@@ -1,13 +1,9 @@
 """Laws of additive noise with maximum-likelihood estimates, for use by `known_noise`.  This file contains no attack.
 
-**Numbers.**  A law is fitted to outputs x0 of d0, (n0,), and x1 of d1, (n1,).  `CONTINUOUS` laws expect numbers of
-order one, and `DISCRETE` laws expect integers.  A law has one location for each dataset, and one scale for both or one
-for each.
-
-**Vectors.**  The noise of all coordinates is independent, with one scale for all coordinates or one for each.  Often
-the locations differ in few coordinates.  So each difference is replaced by its posterior mean under a prior: it is 0
-with probability 1 - share, and otherwise normal around 0.  Share and variance are averaged over a grid, weighted by the
-likelihood of all differences (empirical Bayes; George & Foster 2000, Biometrika 87, 731-747).
+A law is fitted to outputs x0 (n0,) of d0 and x1 (n1,) of d1: numbers of order one if `CONTINUOUS`, integers if
+`DISCRETE`.  It has a location for each dataset, and one scale for both or one for each.  For vectors (`VECTORS`), each
+difference of locations is replaced by its posterior mean: it is 0 with probability 1 - share, otherwise normal; share
+and variance are averaged over a grid (empirical Bayes; George & Foster 2000, Biometrika 87, 731-747).
 """
 
 from __future__ import annotations
@@ -146,11 +142,7 @@ def _discrete_gaussian_cdf(rest: Array, s: float) -> Array:
 
 
 def _uniform(x0: Array, x1: Array, *, gap: float) -> Fitted | None:
-    """Fit uniform noise; return None if the outputs of one dataset include the range of the other.
-
-    Outputs beyond the range of a dataset are not impossible under this dataset: one more output lies beyond a given end
-    of n outputs with probability 1 / (n + 1).
-    """
+    """Fit uniform noise with rare outputs beyond its ends; None if one dataset's outputs include the other's range."""
     sides, signs = ((x0, x1), 1.0) if x0.max() <= x1.max() else ((x1, x0), -1.0)
     low, high = sides
     if not low.min() <= high.min() < low.max():

@@ -1,8 +1,7 @@
 """Intervals of sorted outputs, which are events such as "the first answer above the threshold is after the fifth".
 
-Rows are sorted lexicographically, so an interval can be all sequences with one prefix, a range of the number that
-follows a prefix, or a range of positions of the first answer above a threshold.  The best partition into intervals is
-unknown, so the ratio is an average over all partitions, weighted by their posterior probabilities (Fearnhead 2006,
+Rows are sorted lexicographically, so an interval can be all sequences with one prefix, or a range of what follows it.
+The ratio is an average over all partitions into intervals, weighted by their posterior probabilities (Fearnhead 2006,
 "Exact and efficient Bayesian inference for multiple changepoint problems", section 2).
 """
 
@@ -28,10 +27,7 @@ Words = npt.NDArray[np.bytes_]
 
 @dataclass(frozen=True, slots=True)
 class OrderedEvents:
-    """Likelihood ratios of intervals of sorted rows.
-
-    Rows are sorted in three ways: from the first column, from the last column, and by the number of values above 0.
-    """
+    """Likelihood ratios of intervals of rows, sorted from both ends and by the number of values above 0."""
 
     name: ClassVar[str] = "ordered_events"
     sees: ClassVar[str] = "features"
@@ -61,11 +57,7 @@ class OrderedEvents:
 
 
 def averaged_ratios(counts0: npt.NDArray[np.intp], counts1: npt.NDArray[np.intp]) -> Array:
-    """Return posterior means of the log-likelihood ratios of ordered cells.
-
-    Adjacent cells share a ratio unless a cut separates them.  In each interval, the share of d1 has a symmetric beta
-    prior distribution.
-    """
+    """Return posterior means of the log-likelihood ratios of ordered cells; neighbours share one unless cut apart."""
     k = len(counts0)
     total0, total1 = (np.append(0, np.cumsum(counts)) for counts in (counts0, counts1))
     start, stop = np.meshgrid(np.arange(k + 1), np.arange(k + 1), indexing="ij")

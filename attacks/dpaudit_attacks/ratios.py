@@ -22,8 +22,7 @@ _PRIORS = np.array([0.5, 1.0, 2.0, 4.0, 16.0, 64.0, 256.0])
 def shrunken_ratios(counts0: Array, counts1: Array) -> Array:
     """Return the log-likelihood ratio of each label, shrunken towards 0.
 
-    A pseudo-count is added to both counts (0.5: Krichevsky & Trofimov 1981): the one with the best leave-one-out
-    predictions, so that a rare label does not get a large ratio by chance.
+    The pseudo-count (0.5: Krichevsky & Trofimov 1981) is the one with the best leave-one-out predictions.
     """
     priors = _PRIORS[:, None]
     miss1 = np.log1p((counts0 + priors) / np.maximum(counts1 - 1 + priors, 1e-9))
@@ -105,10 +104,9 @@ LEVEL = 1e-4  # probability that a test rejects a law that is right
 
 
 def independent(rest0: Array, rest1: Array) -> bool:
-    """Test by correlations whether the columns of outputs minus their locations, (n0, d) and (n1, d), are independent.
+    """Test whether the columns of outputs minus their locations, (n0, d) and (n1, d), are independent.
 
-    One test uses the sum of the squared correlations of all pairs of columns (chi-square), and the other uses the
-    largest correlation (Fisher 1915, with the correction of Bonferroni).
+    The tests are a chi-square test of all squared correlations, and Fisher's (1915) of the largest, by Bonferroni.
     """
     rest = np.concatenate([rest0[:, :256], rest1[:, :256]])
     n, d = rest.shape

@@ -1,12 +1,9 @@
 """The floats that Laplace noise can reach if it is sampled by inverting its distribution function.
 
-Computers sample U in (0, 1] as a multiple of a small unit, such as 2^-53.  So the outputs c -+ b log(U), with centre c
-and scale b, are only a few of the floats near c, and a different centre gives different floats.  An output that is
-impossible for one dataset proves that the other dataset was used.  Mironov 2012, "On significance of the least
-significant bits for differential privacy", section 4.
-
-Centres and scale usually have few digits.  So the attack tries such numbers near the medians and the spread of the
-outputs: with the right ones, all outputs are reachable; with wrong ones, only a few are.
+U in (0, 1] is sampled as a multiple of a small unit, such as 2^-53, so the outputs c -+ b log(U) are only a few of the
+floats near the centre c, and other centres give other floats (Mironov 2012, "On significance of the least significant
+bits for differential privacy", section 4).  Centres and scale usually have few digits, so the attack tries such numbers
+near the medians and the spread of the outputs: with the right ones, all outputs are reachable.
 """
 
 from __future__ import annotations
@@ -51,10 +48,9 @@ class _Noise:
         return 1 / self.factor if self.divides else self.factor
 
     def ways(self, outputs: Array, centres: Array) -> tuple[Array, Array]:
-        """Count the values of the uniform number U that give each output; all arrays broadcast together.
+        """Count the values of U that give each output, and their expected number for continuous U; arrays broadcast.
 
-        The first result is the number of multiples of the unit, averaged over `_LOGARITHMS`, and the second is the
-        expected number for continuous U.  If the expected number is at least `_DENSE`, it replaces the first.
+        The count is averaged over `_LOGARITHMS`; an expected number of at least `_DENSE` replaces it.
         """
         distance = outputs - centres
         with np.errstate(all="ignore"):

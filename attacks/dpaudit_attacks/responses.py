@@ -1,16 +1,13 @@
 """Randomised responses with maximum-likelihood estimates, for use by `known_noise`.  This file contains no attack.
 
-Two laws are fitted:
+- **k-ary response**: an output is the true category of its dataset with probability p, and otherwise each of the other
+  k - 1 categories with the same probability q.
+- **unary response**: an output is a vector of independent bits.  The true bit of its dataset is 1 with probability p,
+  and each other bit is 1 with probability q.
 
-- **k-ary response**: an output is one of k categories.  It is the true category of its dataset with probability p, and
-  otherwise each other category with the same probability q = (1 - p) / (k - 1).
-- **unary response**: an output is a vector of bits.  The true bit of its dataset is 1 with probability p, and each
-  other bit is 1 with probability q.  The bits are independent.
-
-Each dataset has one true place (a category or a bit), and the two places differ.  The evidence of one output for the
-place j is then x_j L, up to a constant, where x_j is 1 if the output shows j, and L = log(p / q) for categories or
-L = logit p - logit q for bits.  The place with the highest count often is not the true place.  So the ratios are those
-of predictive probabilities: means over all pairs of places and over L, weighted by their likelihoods.
+The two true places differ.  The evidence of an output for place j is x_j L, up to a constant, where x_j is 1 if the
+output shows j, and L = log(p / q) for categories or logit p - logit q for bits.  The place with the highest count often
+is not the true one, so ratios are means over all pairs of places and over L, weighted by their likelihoods.
 """
 
 from __future__ import annotations
@@ -50,10 +47,7 @@ def best_places(counts0: Array, counts1: Array, sign: int = 1) -> Places:
 
 
 def kary_response(outputs0: Array, outputs1: Array) -> FittedLaw | None:
-    """Fit a k-ary response to outputs (n0, d) and (n1, d), whose different rows are the categories.
-
-    Categories that were not observed have the log-likelihood ratio 0.
-    """
+    """Fit a k-ary response to outputs (n0, d) and (n1, d), whose different rows are the categories."""
     category_of = _categories(outputs0, outputs1)
     if category_of is None:
         return None
@@ -179,13 +173,7 @@ def _keys(outputs: Array) -> list[bytes]:
 
 
 def _number_of_categories(observed: int, draws: float) -> int | None:
-    """Return the most likely number of categories, of which some may not have occurred yet.
-
-    The outputs that do not show their true category are `draws` uniform draws from k - 1 categories, of which all
-    observed categories but one are taken to have occurred.  The probability that m uniform draws from j categories show
-    some c of them is proportional to j! / (j - c)! j^-m.  Return None if most draws are different, so that the number
-    of categories has no upper limit.
-    """
+    """Return the likeliest k if `draws` uniform draws of k - 1 categories show `observed` - 1; None if unlimited."""
     # at most 16 times as many categories as were observed
     others = np.arange(observed - 1, 16 * observed, dtype=float)
     others = others[others >= 1]

@@ -1,11 +1,9 @@
 """Gradient-boosted trees on the outputs and on derived columns, for leaks that involve several columns jointly.
 
-The algorithm is that of Friedman 2001 in scikit-learn's histogram version, which has a separate bin for NaN.
-
-If the audit observes running times, one of the columns is the time.  Some samplers, such as samplers of geometric
-noise, toss coins and return the number of tosses, so that the time and the output together reveal the answer, while
-neither does alone.  Jin, McMurtry, Rubinstein & Ohrimenko 2022, "Are we there yet?  Timing and floating-point attacks
-on differential privacy systems", section V.
+The algorithm is that of Friedman 2001 in scikit-learn's histogram version, which has a separate bin for NaN.  If times
+are observed, one column is the time: samplers of geometric noise reveal the answer by time and output together (Jin,
+McMurtry, Rubinstein & Ohrimenko 2022, "Are we there yet?  Timing and floating-point attacks on differential privacy
+systems", section V).
 """
 
 from __future__ import annotations

@@ -7,10 +7,7 @@ import traceback
 
 
 def main() -> None:
-    """Run the command `dpaudit` and exit with its code, or with 4 after an exception that no other code handles.
-
-    Python's own exit code after such an exception is 1, which means a violation.
-    """
+    """Run `dpaudit` and exit with its code, or with 4 after an unhandled exception, as Python's 1 means a violation."""
     try:
         from dpaudit.cli.app import main as command
 

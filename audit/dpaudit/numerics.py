@@ -73,10 +73,7 @@ def in_fold(rows: int, fold: int) -> Flags:
 
 
 def out_of_fold(fit: Callable[[Rows, Rows], Callable[[Rows], Array]], rows0: Rows, rows1: Rows) -> tuple[Array, Array]:
-    """Score each row with a model that was fitted to the rows of the other folds; shapes (n0,) and (n1,), or with m.
-
-    Stacked generalization trains its second stage on such scores (Wolpert 1992, "Stacked generalization").
-    """
+    """Score each row by a model of the other folds' rows (stacking: Wolpert 1992); (n0,) and (n1,), or with m."""
 
     def chosen(rows: Rows, flags: Flags) -> Rows:
         some = rows[flags] if isinstance(rows, np.ndarray) else [rows[int(i)] for i in np.flatnonzero(flags)]
@@ -166,22 +163,11 @@ def bisect_each_integer(holds: Callable[[Integers], Flags], inside: Integers, ou
 
 
 def last_that_holds(holds: Callable[[float], bool], *, precision: float, most: float = 64.0) -> float:
-    """Compute a lower bound of the largest number at which a condition holds.
+    """Compute a lower bound of the largest number at which a condition holds, which changes once from true to false.
 
-    The condition must change only once from true to false.  The search starts at x = `precision` and doubles x until
-    the condition fails at x or x reaches `most`.  It then bisects the last interval.
-
-    Args:
-        holds: Function that returns whether a number satisfies the condition.
-        precision: Absolute precision of a result of at most 1, and relative precision of a larger result.
-        most: Maximum value of the result.
-
-    Returns:
-        The lower bound, between 0 and `most`.  It is 0 if the condition fails at `precision`.
-
-    Theorem:
-        Suppose that the condition holds for all x <= x* and fails for all x > x*, where x* > 0.  Let m = min(x*,
-        `most`).  Then the result is at most m, and it is greater than m - `precision` * max(1, m).
+    The search doubles x from `precision` to at most `most`, and bisects the last interval.  If the condition holds up
+    to x* > 0, and m = min(x*, `most`), the result is at most m and above m - `precision` * max(1, m); it is 0 if the
+    condition fails at `precision`.
     """
     inside, outside = 0.0, precision
     while holds(outside):
@@ -207,35 +193,16 @@ def lower_hull(
     steepness: Callable[[Array, Array], Array] = lambda x, y: np.diff(y) / np.diff(x),
     straight: bool = False,
 ) -> tuple[Array, Array]:
-    """Return the corners of the lower convex hull of n points.
+    """Return the corners of the lower convex hull of n points, whose abscissas strictly increase.
 
-    Args:
-        x: Abscissas of at least one point, strictly increasing; shape (n,).
-        y: Ordinates of the points; shape (n,).
-        steepness: Function that maps the arrays x and y of k points to k - 1 numbers.  Each number must be a strictly
-            increasing function of the slope between two successive points.  With a suitable function, x may contain
-            logarithms of abscissas, so that very large abscissas do not overflow.
-        straight: If True, points on a straight line between other points of the hull remain; otherwise, they are
-            removed.
-
-    Returns:
-        The abscissas and the ordinates of the remaining points, in increasing order of the abscissas.
-
-    Theorem:
-        The first point, the last point and all corners of the lower convex hull remain.  If `straight` is False, all
-        other points are removed.  If `straight` is True, all points above the hull are removed.
+    `steepness` maps k points to k - 1 numbers that strictly increase with the slope; so x may hold logarithms of very
+    large abscissas.  If `straight`, points on straight lines between corners remain.
 
     Proof:
-        Call the segment between two successive points a chord.  First let `straight` be False.  A point is removed if
-        the slope of the chord on its left is at least the slope of the chord on its right.  Such a point lies on or
-        above the line between two other points, so it is not a corner.  A corner lies below each line between a point
-        on its left and a point on its right.  So a corner is never removed.  Each iteration except the last removes a
-        point, so there are at most n iterations.  After the last iteration, the slopes of the chords strictly increase,
-        so the remaining points are in convex position.
-
-        If `straight` is True, a point is removed only if the slope of the chord on its left exceeds the slope of the
-        chord on its right.  Such a point lies strictly above the line between two other points.  After the last
-        iteration, the slopes of the chords do not decrease.
+        Call the segment between two successive points a chord.  A point is removed if the chord on its left is at least
+        (if `straight`: more) steep than the chord on its right.  Such a point lies on or above the line between two
+        others, so no corner is removed.  After the last iteration, the slopes increase (if `straight`: do not
+        decrease).
     """
     while True:
         steep = steepness(x, y)
@@ -251,19 +218,15 @@ _WARM_START_STRIDE = 8  # the subset for the starting point consists of every ei
 
 
 def linear(rows: Array, slopes: Array) -> Array:
-    """Return the product of each row (n, d) with the slopes (d,); shape (n,).
-
-    The product of a row has the same bits whatever the other rows are.  The products of BLAS (`rows @ slopes`) have
-    not, since their rounding depends on the number of rows and on the place of the row.
-    """
+    """Return the product of each row (n, d) with the slopes (d,); its bits, unlike those of BLAS, ignore other rows."""
     return np.asarray(np.einsum("ij,j->i", np.ascontiguousarray(rows), slopes))
 
 
 def fit_logistic(rows: Array, n0: int) -> tuple[Array, float]:
     """Return the d coefficients and the intercept of the log-odds that a row belongs to d1.
 
-    The loss function is that of scikit-learn's LogisticRegression(C=1, solver="newton-cholesky").  This function does
-    not check its arguments, because checks such as those of scikit-learn would take longer than the fit.
+    The loss is that of scikit-learn's LogisticRegression(C=1, solver="newton-cholesky"), whose checks would take
+    longer.
     """
     n, columns = rows.shape
     # nats; Newton's method stops when the loss exceeds its estimated minimum by less than half of this.  The last step

@@ -1,8 +1,4 @@
-"""The settings of an audit, with one definition of each default and each limit.
-
-Audits, configs, the command line and the pytest plugin read them here.  Importing this module loads only the standard
-library.
-"""
+"""The settings of an audit: one definition of each default and each limit, with only the standard library imported."""
 
 from __future__ import annotations
 
@@ -154,10 +150,7 @@ POWER = 0.9  # probability of finding a violation that an audit reports as detec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSettings:
-    """The arguments of `dpaudit.audit` other than mechanism, claim and pairs.
-
-    The docstring of `dpaudit.audit` explains each argument.
-    """
+    """The arguments, explained in `dpaudit.audit`, other than mechanism, claim and pairs."""
 
     attacks: Any = "auto"  # a name, an Attack, or a sequence of these
     trials: int = 100_000  # maximum number of runs per dataset, over all pairs together

@@ -125,10 +125,7 @@ _CONSEQUENCES = {
 
 
 class Reason(str):
-    """A warning: what was observed, followed by the consequence that its code implies.
-
-    A warning that is plain text has the code `OTHER`.
-    """
+    """A warning: what was observed, and the consequence that its code implies; `OTHER` is the code of plain text."""
 
     sign: str  # what was observed, without the consequence
     code: WarningCode

@@ -1,7 +1,6 @@
 """Values of any type: their names in signatures, finding equal ones, naming their parts, writing them as JSON.
 
-The annotation `object` marks a value whose attributes are never read.  The aliases here mark values that dpaudit only
-passes on, or whose attributes are read after a check that type checkers cannot follow.
+`object` marks a value whose attributes are never read, and the aliases here those that dpaudit only passes on.
 """
 
 from __future__ import annotations
@@ -50,16 +49,11 @@ _LARGE = 4096  # maximum size of the content in a key, in bytes; a digest replac
 
 
 def key(value: Any) -> Hashable:
-    """Return a hashable key of a value.
+    """Return a hashable key of a value: equal values have equal keys, and different contents different keys.
 
-    Equal values have equal keys, and values with different contents have different keys.
-
-    Equal numbers of different types, such as True, 1 and 1.0, have different keys, and so have 0.0 and -0.0, because
-    the difference may leak information.  All NaNs of the Python type float have the same key.  Two arrays have equal
-    keys if their types, shapes and bytes are equal.  The key of a dict depends on the order of its items.
-
-    The key depends on the complete content of large arrays and data frames, in contrast to `repr`.  If a value cannot
-    be pickled, its key is computed from its `repr`.
+    Equal numbers of different types, such as True, 1 and 1.0, differ, and so do 0.0 and -0.0, because this may leak
+    information; all float NaNs are equal.  Arrays are equal if their types, shapes and bytes are.  The order of a dict
+    counts.  A value that cannot be pickled has the key of its `repr`.
     """
     match value:
         case float():

@@ -1,8 +1,7 @@
 """Figures and documents from the results of audits.
 
-A report is made in three steps.  `sections` turn a result into blocks, which hold the content.  `document` puts the
-blocks of one or many results in order.  A writer shows the document: `pdf`, `html`, `markdown` or `terminal`.
-Importing this package loads neither matplotlib nor Typst.
+`sections` turn a result into blocks, `document` puts those of one or many results in order, and a writer shows them:
+`pdf`, `html`, `markdown` or `terminal`.  Importing this package loads neither matplotlib nor Typst.
 """
 
 from __future__ import annotations
@@ -71,15 +70,12 @@ def comparison(
     *,
     full: bool = False,
 ) -> Document:
-    """Return a document that shows audits of several versions side by side.
+    """Return a document that shows audits of several versions side by side; ValueError without any result.
 
     Args:
         audits: The results by audit and version.  A version may lack audits that could not be run.
         missing: The reason why an audit has no result on a version, by audit and version.
         full: Whether a part with all sections follows for each audit and version.
-
-    Raises:
-        ValueError: If there is no result.
     """
     from dpaudit_reports.document import comparison
 
@@ -136,10 +132,8 @@ def write_site(
 ) -> None:
     """Write static pages: an index of results that sorts and filters, and a page and a badge for each result.
 
-    Results that state another version of dpaudit, and whose numbers this version does not confirm, are marked.
-
-    Pages of results that an earlier call wrote are removed if they are not among the results.  No other file of the
-    folder is changed.
+    Results whose numbers this version of dpaudit does not confirm are marked.  Pages of an earlier call whose results
+    are missing now are removed; no other file of the folder is changed.
 
     Args:
         results: The results.
@@ -148,8 +142,8 @@ def write_site(
         url: The address at which the folder will be published, for the links of the JSON feed; "" if it is not known.
 
     Raises:
-        ValueError: If there is no result, if a result contradicts itself, or if a file that was not written by this
-            function has the name of a page.
+        ValueError: If there is no result, a result contradicts itself, or a file of somebody else has the name of a
+            page.
         OSError: If a file cannot be written.
     """
     from dpaudit_reports.site import TITLE, digest_of, write
@@ -161,8 +155,8 @@ def write_site(
 def to_pdf(reported: Reported, *, full: bool = False, paper: str = PAPERS[0]) -> bytes:
     """Return the report of one or many audits as a PDF.
 
-    A report of several audits has an overview, a third of a page for each audit, and the details at the end.
-    The same results give the same bytes, unless a name needs a font of the system.
+    A report of several audits has an overview, a third of a page for each audit, and the details at the end.  The same
+    results give the same bytes, unless a name needs a font of the system.
     """
     from dpaudit_reports.pdf import compile_pdf
 
@@ -200,10 +194,9 @@ def show(reported: Reported) -> Shown:
 
 
 def to_markdown(reported: Reported, *, full: bool = False) -> str:
-    """Return a short report in Markdown, for a comment on a pull request.
+    """Return a short report in Markdown, without figures, for a comment on a pull request.
 
-    The text has no figures and at most 60,000 characters.  Any names in the text cannot break tables, mention
-    people or create links.
+    It has at most 60,000 characters, and names in it cannot break tables, mention people or create links.
     """
     from dpaudit_reports.markdown import markdown
     from dpaudit_reports.sections import BRIEF
@@ -212,10 +205,7 @@ def to_markdown(reported: Reported, *, full: bool = False) -> str:
 
 
 def print_report(reported: Reported, *, full: bool = False) -> None:
-    """Print the report to stdout at the width of the terminal, with a description in place of each figure.
-
-    If stdout cannot encode a character, ASCII replaces it.
-    """
+    """Print the report to stdout at the width of the terminal, with words for figures, and ASCII if stdout needs it."""
     import sys
 
     from rich.console import Console

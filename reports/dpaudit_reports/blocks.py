@@ -1,7 +1,6 @@
 """The blocks of a report: plain data that does not depend on pages, markup or the medium.
 
-A section selects the content.  A writer (`pdf`, `html`, `markdown`, `terminal`) decides the appearance.  Every string
-in a block is text that is shown unchanged.  No writer may interpret markup in a string.
+A section selects the content, and a writer decides the appearance.  No writer may interpret markup in a string.
 """
 
 from __future__ import annotations

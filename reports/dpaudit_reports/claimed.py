@@ -148,11 +148,9 @@ class Bound:
 
 
 def headline(result: AuditResult) -> Bound | None:
-    """Return the bound on the claim's own parameter.
+    """Return the bound on the claim's own parameter, or for other claims on epsilon at one delta.
 
-    For claims that state neither an epsilon nor a mu, the result is the bound on epsilon at one delta.  If all bounds
-    hold together and the claim is refuted, this is the delta whose bound exceeds the claim most.  Otherwise the delta
-    is fixed.
+    If all bounds hold together and the claim is refuted, it is the delta at which the bound exceeds the claim most.
     """
     own, stated = None, result.claim.parameters
     match result.claim:

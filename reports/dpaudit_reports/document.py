@@ -80,10 +80,7 @@ def _blocks(result: AuditResult, sections: Sequence[Section]) -> tuple[Block, ..
 
 
 def foreign_blocks(result: AuditResult) -> tuple[Block, ...]:
-    """Return the blocks of the sections of other packages, from entry points of the group `dpaudit.sections`.
-
-    They follow the project's own sections, sorted by name.  If a section fails, a message replaces it.
-    """
+    """Return the blocks of other packages' sections (entry points `dpaudit.sections`) by name, or why one failed."""
     found: list[Block] = []
     for point in sorted(entry_points(group="dpaudit.sections"), key=lambda point: (point.name, point.value)):
         try:

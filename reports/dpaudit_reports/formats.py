@@ -1,7 +1,6 @@
 """The results of one command, and its formats for programs: JSON, CSV, GitHub annotations, JUnit XML and SARIF.
 
-Each format is a function `NAME_text(run, screen) -> str`.  Every format escapes control characters and changes of
-writing direction in foreign text.
+Each format is a function `NAME_text(run, screen) -> str`, which escapes foreign text.
 """
 
 from __future__ import annotations

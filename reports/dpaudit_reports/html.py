@@ -1,7 +1,4 @@
-"""Writes a document as HTML, either as one self-contained file or as a fragment for a notebook.
-
-All text is escaped.  In addition, the page's security policy forbids scripts and external files.
-"""
+"""Writes a document as HTML, one self-contained file or a fragment for a notebook, escaped and without scripts."""
 
 from __future__ import annotations
 

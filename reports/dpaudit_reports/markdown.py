@@ -1,7 +1,6 @@
-"""Writes a document as short Markdown without figures, for a comment on a pull request.
+"""Writes a document as short Markdown of GitHub without figures, for a comment on a pull request.
 
-The dialect is GitHub's.  `_text` escapes text, so that foreign text cannot end a table, open a tag, mention a person or
-start a formula.
+`_text` escapes foreign text, so that it cannot end a table, open a tag, mention a person or start a formula.
 """
 
 from __future__ import annotations

@@ -38,11 +38,7 @@ _FOR_SCREENS = {"hints"}  # fields that paper cannot show
 
 
 def compile_pdf(document: Document, paper: str = PAPERS[0]) -> bytes:
-    """Return the document as a tagged PDF.
-
-    If fonts for all characters are available, the PDF states that it follows PDF/UA-1.  Typst's exporter and the tests
-    check parts of this statement.
-    """
+    """Return the document as a PDF that states to follow PDF/UA-1, if fonts for all characters are available."""
     if paper not in _TYPST_PAPERS:
         raise ValueError(f"paper must be one of {', '.join(PAPERS)}, got {paper!r}")
     template = (files("dpaudit_reports") / "template.typ").read_bytes()

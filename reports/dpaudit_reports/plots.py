@@ -1,7 +1,6 @@
 """Plots of results and claims on matplotlib axes, alone or several on one axes, and the document of a claim.
 
-A plot on empty axes shows everything that the reports show.  With a label or a colour, or on axes that already hold
-such a plot, only one line is added for each result, and each claim is drawn once.
+With a label or a colour, or on axes with such a plot, only one line is added for a result, and each claim drawn once.
 """
 
 from __future__ import annotations

@@ -83,10 +83,9 @@ class Frequencies:
 def frequencies(result: AuditResult) -> Frequencies | None:
     """Return the counts of the result's region; None if the result has no region or no counts of one dataset.
 
-    The claim's limit `most` takes the rate on d0 at the upper end of its 95 % interval and is rounded up to a whole
-    number.  It is set if region and number of runs were fixed before the outputs were counted.  If only the region was
-    fixed, the observed rates are biased against the claim, because the evidence ends the audit.  Then the limit is set
-    only if the whole 95 % interval of the rate on d1, which holds whenever the audit stops, is above the limit.
+    The claim's limit `most`, rounded up, takes the rate on d0 at the upper end of its 95 % interval.  It is set if
+    region and number of runs were fixed before counting.  If only the region was fixed, rates are biased against the
+    claim, so it is set only if the whole interval of the rate on d1 is above it.
     """
     found = result.witness
     if found is None or not result.evidence.kind.of_pairs:

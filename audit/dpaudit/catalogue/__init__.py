@@ -1,9 +1,8 @@
 """Builtin mechanisms, correct and wrong, for tests, examples and calibration.
 
-The docstring of each class states what the mechanism computes, its source, and its true privacy parameter.  `claim` is
-the claim against which it is usually audited, `private` states whether that claim is true, and `inputs` describes
-neighbouring datasets by arguments of `SearchPairs`.  In the docstrings, x is the dataset as a vector; each answer to a
-counting query changes by at most 1.
+A docstring states what the mechanism computes on the dataset x, a vector, its source, and its true privacy parameter.
+`claim` is the claim it is usually audited against, `private` whether that claim is true, and `inputs` the neighbouring
+datasets as arguments of `SearchPairs`.  Each answer to a counting query changes by at most 1.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Mechanisms with one mistake each, and their correct controls.  All mistakes occurred in released software.
 
-`LaplaceInverseCdf`, `GaussianBoxMuller` and `GeometricByTrials` are correct in real arithmetic, but leak through
-floating-point rounding or running time.  The attack `float_bits` detects the first two.  An audit with
-`attacks="auto"`, the default, uses this attack only for mechanisms in private environments or behind commands.  The
-third mechanism leaks only if the audit observes running times (`observe_time`).
+`LaplaceInverseCdf`, `GaussianBoxMuller` and `GeometricByTrials` are correct in real arithmetic.  `float_bits` detects
+the first two, and attacks="auto" uses it only for external programs; the third leaks only with `observe_time`.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ _COUNT: Inputs = {**ANSWER, "bounds": (0, 500), "whole": True, "out_of_domain": 
 class NoisySum(Unit, inputs=_UNIT, private=True):
     """Sum of records clamped to [0, 1], with NaN as 0, plus Lap(1 / epsilon): epsilon-DP for any records.
 
-    This is the only correct mechanism in this module.  Dwork, McSherry, Nissim & Smith 2006.
+    The only correct mechanism in this module.  Dwork, McSherry, Nissim & Smith 2006.
     """
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
@@ -188,10 +186,10 @@ class GaussianBoxMuller(GaussianSum, inputs=ANSWER, private=False):
 
 @dataclass(frozen=True)
 class GeometricByTrials(Unit, inputs=_COUNT, private=False):
-    """Wrong if running times are observed: a whole number plus geometric noise, sampled by repeated coin tosses.
+    """Wrong if running times are observed: a number in 0..most plus geometric noise, sampled by repeated coin tosses.
 
-    The number is in 0..most, and the noise has scale most / epsilon.  The running time reveals the size of the noise,
-    so time and output reveal the number.  Jin et al. 2022, section V.
+    The noise has scale most / epsilon, and the time reveals its size, so time and output reveal the number.  Jin et al.
+    2022, section V.
     """
 
     most: int = 500

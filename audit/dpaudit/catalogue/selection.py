@@ -1,14 +1,13 @@
 """Selection of the largest of many answers, and the sparse vector technique, which compares answers with a threshold.
 
-The queries have answers x, each of which may change by 1.  Dwork & Roth 2014, section 3.3, describe noisy maxima, which
-are numbered here as in Ding, Wang, Wang, Zhang & Kifer 2018, "Detecting violations of differential privacy", section
-5.1.  The wrong maxima release the noisy answer itself.
+Each of the answers x may change by 1.  Noisy maxima: Dwork & Roth 2014, section 3.3, numbered as in Ding, Wang, Wang,
+Zhang & Kifer 2018, "Detecting violations of differential privacy", section 5.1; the wrong ones release the noisy
+answer.
 
 Sparse vector: Lyu, Su & Li 2017, "Understanding the sparse vector technique for differential privacy", Algorithms 1 to
-6.  The combination of two algorithms and the numerical variant come from Bichsel, Steffen, Bogunovic & Vechev 2021,
-"DP-Sniper".  The algorithm adds noise r to the threshold, and stops after c answers above the noisy threshold; c is the
-field `most`.  Each query has one output: 1 for above, 0 for below, and -1 after the algorithm has stopped.  The witness
-of each mechanism compares the answers (1, .., 1) with (2, .., 2, 0, .., 0), half of which are 2.
+6; two more from Bichsel, Steffen, Bogunovic & Vechev 2021, "DP-Sniper".  The threshold gets noise r, and the algorithm
+stops after c (`most`) answers above it.  Outputs are 1 for above, 0 for below, and -1 after the stop.  Each witness
+compares the answers (1, .., 1) with (2, .., 2, 0, .., 0), half of which are 2.
 """
 
 from __future__ import annotations
@@ -42,8 +41,7 @@ class Exponential(Pure, inputs=_QUERIES, private=True):
 class NoisyMax1(Pure, inputs=_QUERIES, private=True):
     """Index of the largest x_i + Lap(2 / epsilon): epsilon-DP.
 
-    The best witness compares (1, 1, .., 1) with (0, 2, .., 2) by the event {index 0}.  For 5 queries and epsilon = .1,
-    its privacy loss is .0946.
+    For 5 queries and epsilon = .1, the best witness, (1, 1, .., 1) and (0, 2, .., 2) by {index 0}, has the loss .0946.
     """
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
@@ -159,8 +157,8 @@ class Svt3(_Stopping, private=False):
 class Svt4(_Stopping, private=False):
     """Wrong: r ~ Lap(4 / epsilon), queries have noise Lap(4 / (3 epsilon)) for every c; ((1 + 6c) epsilon / 4)-DP.
 
-    Lee & Clifton 2014.  For c = 1 and epsilon = .1, the true epsilon is .175, and delta(.1) = 2.0e-3.  The event of
-    the witness is that the sixth answer is the first answer above the threshold.
+    Lee & Clifton 2014.  For c = 1 and epsilon = .1, the true epsilon is .175, and delta(.1) = 2.0e-3, by the event that
+    the sixth answer is the first above the threshold.
     """
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
@@ -171,8 +169,8 @@ class Svt4(_Stopping, private=False):
 class Svt5(_Threshold, private=False):
     """Wrong: r ~ Lap(2 / epsilon), queries have no noise, and the algorithm never stops; no finite epsilon.
 
-    Stoddard et al. 2014.  For 10 queries and parameter epsilon = .1, delta(t) >= .0488 for all t.  The event of the
-    witness is that the first five answers are above and the others below.
+    Stoddard et al. 2014.  For 10 queries and epsilon = .1, delta(t) >= .0488 for all t, by the event that the first
+    five answers are above and the others below.
     """
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:

@@ -1,14 +1,12 @@
 """Generators of synthetic tables: correct ones, and after them generators with one mistake each.
 
-A dataset is a list of rows that are dicts, a dict of columns, or a data frame.  An output is a table as a dict of
-columns, whose number of rows does not depend on the data unless the docstring says so.  With `white_box`, an output
-holds the noisy counts instead.
+A dataset is a list of dicts, a dict of columns, or a data frame.  An output is a table as a dict of columns, whose
+number of rows does not depend on the data unless the docstring says so; with `white_box`, it holds the noisy counts.
 
-All claims are about one added or removed record.  They are also about real numbers: the last bits of noisy counts in
-floating point reveal the counts (Mironov 2012), so attacks on bits refute the claim of an output with `white_box`.
-Each docstring proves the claim.  In these proofs, d is the number of columns.  Each record is in at most one cell of a
-marginal, so that adding or removing a record changes at most one of its counts, by 1.  Drawing a table from noisy
-counts is post-processing.
+All claims are about one added or removed record, and about real numbers: the last bits of noisy counts reveal the
+counts (Mironov 2012), so attacks on bits refute claims of outputs with `white_box`.  In the proofs, d is the number of
+columns.  A record is in at most one cell of a marginal, so it changes at most one of its counts, by 1.  Drawing a table
+from noisy counts is post-processing.
 
 Stadler, Oprisanu & Troncoso 2022, and Annamalai, Ganev & De Cristofaro 2024 found the mistakes in released software.
 """

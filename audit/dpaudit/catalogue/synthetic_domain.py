@@ -54,10 +54,7 @@ class Domain:
         )
 
     def cells(self, dataset: Dataset) -> Cells:
-        """Read records.
-
-        A number beyond its bounds is moved to the next bound.  A missing entry or an unknown category has no cell.
-        """
+        """Read records; numbers are clamped to their bounds, and a missing entry or an unknown category has no cell."""
         found = []
         columns = columns_of(dataset, self.columns)
         for entries, bound, names in zip(columns, self.bounds, self.categories, strict=True):
@@ -93,10 +90,7 @@ class Domain:
 
 
 def counts_of(cells: Cells, columns: Sequence[int], sizes: Sequence[int]) -> Array:
-    """Return the number of records in each cell of the marginal of some columns; its shape is that of the marginal.
-
-    A record without a cell in one of these columns is not counted.
-    """
+    """Return the number of records in each cell of a marginal, in its shape; records without a cell are not counted."""
     found = np.zeros([sizes[j] for j in columns])
     chosen = cells[:, list(columns)]
     np.add.at(found, tuple(chosen[(chosen >= 0).all(axis=1)].T), 1.0)

@@ -1,8 +1,7 @@
 """Private training of a small classifier: correct DP-GD and DP-SGD, and trainings with one mistake each.
 
-A dataset is a mapping with the arguments of `Records`, or an instance of `Records`.  An output holds the releases of
-all steps.  The release of a step is the noisy sum of clipped gradients.  The last two weights are spare; only Dirac
-records have a gradient there.  Each mistake replaces one part of the correct reference trainer by a wrong part.
+A dataset is a `Records` or a mapping with its arguments.  An output holds the releases of all steps: noisy sums of
+clipped gradients.  The last two weights are spare; only Dirac records have a gradient there.
 """
 
 from __future__ import annotations
@@ -218,9 +217,9 @@ class ReusedSeed(DpSgd, inputs=_diracs([], 1.0, "empty, and one Dirac record"), 
 class ShuffledAsPoisson(DpSgd, inputs=_diracs([-1.0] * 3, 1.0, "target"), private=False):
     """Wrong: DP-SGD with shuffled batches that claims the amplification of Poisson batches.
 
-    Each record is in exactly one batch of an epoch, so the batches without the target also reveal its position.  The
-    clipped gradient is +`clip` for the target and -`clip` for all other records.  Chua et al. 2024 (arXiv:2403.17673);
-    Annamalai et al. 2026 (arXiv:2411.10614).  Control: `DpSgd`.
+    Each record is in exactly one batch of an epoch, so other batches also reveal where the target is.  The clipped
+    gradient is +`clip` for the target and -`clip` for all others.  Chua et al. 2024 (arXiv:2403.17673); Annamalai et
+    al. 2026 (arXiv:2411.10614).  Control: `DpSgd`.
     """
 
     model: Model = _NARROW

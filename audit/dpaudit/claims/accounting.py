@@ -1,17 +1,16 @@
 """Composes arbitrary claims by privacy-loss distributions, with Google's dp-accounting (the extra `accounting`).
 
-The privacy loss log q/p of two independent outputs is the sum of their privacy losses, so the law of the total loss is
-a convolution (Koskela, Jälkö & Honkela 2020).  The loss of each claim is discretised on a common grid by "connect the
-dots" (Doroshenko et al. 2022, Algorithm 1): the profile delta, as a function of e^epsilon, is replaced between grid
-points by a chord above it.  dp-accounting convolves the mass functions.  The value of the total profile at each grid
-point defines a line of the trade-off function f.
+The total loss of independent outputs has the convolution of their losses' laws (Koskela, Jälkö & Honkela 2020).  Losses
+are discretised on a common grid by "connect the dots" (Doroshenko et al. 2022, Algorithm 1): between grid points, the
+profile as a function of e^epsilon is replaced by a chord above it.  Each grid point then gives a line of the trade-off
+function.
 
-**Direction of numerical errors.**  Chords lie above the profile, losses beyond the last grid point are counted as
-infinite, and omitting lines lowers f.  `with_slack` adds more than the remaining rounding errors.  Where delta is so
-small that the slack would dominate it, Chernoff's bound on the same distributions is used.
+**Direction of numerical errors.**  Chords lie above the profile, losses beyond the grid count as infinite, and omitting
+lines lowers f.  `with_slack` adds more than the rounding errors, and Chernoff's bound replaces deltas that it would
+dominate.
 
-**Private attributes.**  Any release of dp-accounting may rename them or change their meaning, and a claim computed from
-misread numbers could cause a false verdict.  So the attributes of a small distribution are compared with known values.
+**Private attributes.**  dp-accounting may change them, and misread numbers could cause a false verdict, so those of a
+small distribution are compared with known values.
 """
 
 from __future__ import annotations
@@ -154,11 +153,7 @@ def composed(parts: Sequence[Part]) -> SupportingLines:
 
 
 def _fine_total(parts: Sequence[Part]) -> tuple[SupportingLines, float]:
-    """Return the profile of the composition of all mechanisms, and the step of the grid on which it was computed.
-
-    At first, the grid changes the standard deviation of the total loss by a factor of at most 1 +- 1e-4, unless it
-    would have too many points.  The largest loss of a mechanism, which often has positive probability, is on the grid.
-    """
+    """Return the profile of the composition, on a grid that hardly changes the total loss, and the step of the grid."""
     reach = max(part.reach for part in parts)
     times = sum(part.count for part in parts)
     spread = _spread(parts)
@@ -218,11 +213,7 @@ def _tangents(profile: SupportingLines) -> SupportingLines:
 
 
 def with_slack(delta: Array) -> Array:
-    """Add a slack to delta that exceeds the rounding errors of a mass function and of its convolutions.
-
-    For up to 10^6 compositions, it exceeds the measured differences from exact profiles.  In the tail of the loss, the
-    Fourier transform causes errors of 1e-13; elsewhere errors are smaller than what discretisation adds to delta.
-    """
+    """Add a slack that exceeds the measured rounding errors of a mass function and of up to 10^6 convolutions."""
     return np.minimum(delta + np.minimum(1e-7, 1e-10 + 1e-3 * delta), 1.0)
 
 
@@ -260,11 +251,7 @@ def _self_composed(pmf: Any, times: int) -> Any:
 
 
 def _profile_of(pmf: Any) -> SupportingLines:
-    """Return the profile delta(s) of a mass function, at s = 0 and at the grid points s > 0.
-
-    The profile is m_inf plus the sum over losses l > s of (1 - e^(s - l)) mass(l), where m_inf is the probability of an
-    infinite loss.
-    """
+    """Return delta(s) = P[infinite loss] + sum over losses l > s of (1 - e^(s - l)) mass(l), at 0 and the grid."""
     from scipy.signal import lfilter
 
     step, start, mass = pmf._discretization, pmf._lower_loss, np.maximum(pmf._probs, 0.0)
@@ -281,11 +268,7 @@ def _profile_of(pmf: Any) -> SupportingLines:
 
 
 def _masses(part: Part, step: float) -> tuple[int, Array, float]:
-    """Return the index of the first grid point, the masses under Q from this point on, and the mass at infinity.
-
-    The mass at a grid point is e^epsilon times the change of slope of the chords of delta(e^epsilon).  Masses at
-    negative losses are computed from the profile of the reverse direction, which has relative precision there.
-    """
+    """Return the first grid point's index, and from there the masses under Q, and the mass at infinity."""
     points = max(1, math.ceil(part.reach / step))
     positive, delta, fall = _masses_of_direction(part.forward, step, points)
     reverse, _, reverse_fall = _masses_of_direction(part.backward, step, points)
@@ -318,13 +301,7 @@ def _at(direction: OneDirection, epsilon: float) -> float:
 
 
 def _chernoff(parts: Sequence[Part], step: float) -> SupportingLines:
-    """Return the profile of the total privacy loss by Chernoff's bound, minimised over u > 0.
-
-    The bound is delta(s) <= m_inf + E[e^(u L); L finite] e^(-u s) u^u / (1 + u)^(1 + u).
-
-    Here L is the total loss and m_inf is the probability of an infinite loss.  The bound follows from (1 - e^-x)_+ <=
-    e^(ux) u^u / (1 + u)^(1 + u).  It is evaluated only for delta below 1e-7, where the slack is not negligible.
-    """
+    """Bound the total profile by Chernoff: (1 - e^-x)_+ <= e^(ux) u^u / (1 + u)^(1 + u), minimised over u > 0."""
     u = np.geomspace(0.05, 1e4, 90) / max(_spread(parts), step)
     log_moment, log_finite = np.zeros_like(u), 0.0
     for part in parts:

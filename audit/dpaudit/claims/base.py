@@ -1,18 +1,16 @@
-"""Defines the base class of privacy claims.  A claim has a trade-off function f and a privacy profile delta(epsilon).
+"""The base class of privacy claims.  A claim has a trade-off function f and a privacy profile delta(epsilon).
 
 A claim covers ALL pairs of neighbouring datasets (d0, d1), in both directions: every attack on one output with type I
 error `alpha` has a type II error of at least `f(alpha)` (Dong, Roth & Su 2022, "Gaussian differential privacy", JRSS-B
 84(1), section 2).  So f may always be replaced by max(f, f inverse); see `symmetrized`.
 
-**Conventions.**  The type I error `alpha` is the probability that the attack answers "d1" for an output of d0.  The
-type II error `beta` is the probability that the attack answers "d0" for an output of d1.  Epsilon is measured in nats.
-With P the law of M(d0) and Q the law of M(d1), the privacy profile satisfies
+**Conventions.**  `alpha` is the probability to answer "d1" for an output of d0, and `beta` that to answer "d0" for one
+of d1.  Epsilon is in nats.  With P the law of M(d0) and Q that of M(d1),
 
     Q(S) <= exp(epsilon) P(S) + delta(epsilon)    for every event S.
 
-**Direction of numerical errors.**  Formulas are evaluated in double precision, with errors of about 1e-15.  Every other
-approximation of a claim (by a grid, a search, a Fourier transform or finitely many orders) gives a LOWER f and a LARGER
-delta.  Hence numerical approximation cannot refute a true claim.
+**Direction of numerical errors.**  Formulas have errors of about 1e-15.  Every other approximation gives a LOWER f and
+a LARGER delta, so numerical approximation cannot refute a true claim.
 """
 
 from __future__ import annotations
@@ -52,10 +50,10 @@ class OneDirection(NamedTuple):
 class TradeoffFunction(ABC):
     """A trade-off function f: convex, nonincreasing, with f(alpha) <= 1 - alpha on [0, 1].
 
-    Subclasses are frozen dataclasses that define `name`, `_curve`, `_profile`, `symmetric` and `mu`.  Subclasses may
-    override other private methods to supply closed forms to operations.  A subclass may approximate f only from below,
-    and delta only from above.  Fields of subclasses have a leading underscore, because `epsilon`, `delta` and `mu` are
-    methods of every claim.  `parameters` returns the fields under the names of the constructor's arguments.
+    Subclasses are frozen dataclasses that define `name`, `_curve`, `_profile`, `symmetric` and `mu`, and may override
+    other private methods by closed forms.  A subclass may approximate f only from below, and delta only from above.
+    Fields have a leading underscore, because `epsilon`, `delta` and `mu` are methods; `parameters` returns them without
+    it.
     """
 
     name: ClassVar[str]
@@ -98,9 +96,9 @@ class TradeoffFunction(ABC):
 
     @abstractmethod
     def mu(self) -> float:
-        """Return the least mu >= 0 such that the claim implies mu-GDP, i.e. G_mu <= f; inf if there is no such mu.
+        """Return the least mu >= 0 such that the claim implies mu-GDP, i.e. G_mu <= f; inf if there is none.
 
-        See Dong, Roth & Su 2022, Def. 3.  Claims that are computed numerically return an upper bound of this mu.
+        Dong, Roth & Su 2022, Def. 3.  Claims that are computed numerically return an upper bound.
         """
 
     # --- Methods that a subclass may override to supply closed forms.
@@ -157,14 +155,7 @@ class TradeoffFunction(ABC):
     def beta(self, alpha: npt.ArrayLike) -> Array | float:
         """Return f(alpha), the least type II error of any attack with type I error `alpha`.
 
-        Args:
-            alpha: Type I error in [0, 1], or an array (...) of type I errors.
-
-        Returns:
-            Type II error in [0, 1]: a float for a scalar, otherwise an array (...).
-
-        Raises:
-            ValueError: If an alpha is outside [0, 1].
+        `alpha` is in [0, 1], otherwise a ValueError is raised.  A scalar gives a float, and an array one of its shape.
         """
         values = _in_unit_interval("alpha", alpha)
         return _like(alpha, np.clip(self._curve(values.ravel()).reshape(values.shape), 0.0, 1.0 - values))
@@ -176,16 +167,9 @@ class TradeoffFunction(ABC):
     def delta(self, epsilon: npt.ArrayLike) -> Array | float:
         """Return the privacy profile: the least delta for which f implies (epsilon, delta)-DP in direction (d0, d1).
 
-        delta(epsilon) = sup over alpha of 1 - f(alpha) - exp(epsilon) alpha; Dong, Roth & Su 2022, Prop. 6.
-
-        Args:
-            epsilon: Nats, any real number or +-inf, or an array (...) of such values.
-
-        Returns:
-            Delta in [0, 1]: a float for a scalar, otherwise an array (...).
-
-        Raises:
-            ValueError: If an epsilon is NaN.
+        delta(epsilon) = sup over alpha of 1 - f(alpha) - exp(epsilon) alpha; Dong, Roth & Su 2022, Prop. 6.  `epsilon`
+        is in nats, any real number or +-inf; NaN raises a ValueError.  A scalar gives a float, and an array one of its
+        shape.
         """
         values = np.asarray(epsilon, dtype=np.float64)
         if np.any(np.isnan(values)):
@@ -200,18 +184,10 @@ class TradeoffFunction(ABC):
     @overload
     def epsilon(self, delta: npt.ArrayLike) -> Array: ...
     def epsilon(self, delta: npt.ArrayLike) -> Array | float:
-        """Return the least epsilon >= 0 with `self.delta(epsilon) <= delta`, rounded up.
+        """Return the least epsilon >= 0 in nats (or inf) with `self.delta(epsilon) <= delta`, rounded up.
 
+        `delta` is in [0, 1], otherwise a ValueError is raised.  A scalar gives a float, and an array one of its shape.
         The relative precision is 1e-14.
-
-        Args:
-            delta: Probability in [0, 1], or an array (...) of probabilities.
-
-        Returns:
-            Epsilon in nats (inf if no finite epsilon suffices): a float for a scalar, otherwise an array (...).
-
-        Raises:
-            ValueError: If a delta is outside [0, 1].
         """
         values = _in_unit_interval("delta", delta)
         wanted = np.ravel(values)

@@ -1,13 +1,11 @@
 """What a mechanism with a known trade-off function shows: whether it violates a claim, and its curve on one pair.
 
-**The pair of `pair_curves`.**  A claim about subsampling covers adding and removing a record.  Its curve is the largest
-convex function below both directions, and no single pair of datasets attains it.  So let d1 be d0 with an additional
-record, and let the mechanism run on a random sample that contains this record with probability p.  If T(P, Q) = f for
-the mechanism on samples without and with the record, the outputs have the curve f_p(alpha) = p f(alpha) + (1 - p)(1 -
-alpha), because the law on d1 is a mixture.  With d0 and d1 exchanged, the curve is the inverse of f_p.  Compositions of
-such mechanisms have the composition of these curves.  Subsets of a fixed size attain f_p as well: let all records be
-equal, and replace one of them.  A claim without subsampling has a curve that some pair attains, because every trade-off
-function is that of a pair (Dong, Roth & Su 2022, Prop. 1).
+**The pair of `pair_curves`.**  A claim about subsampling covers adding and removing a record, so no single pair attains
+its curve.  Let d1 be d0 with an additional record, which is in the sample with probability p.  If T(P, Q) = f on
+samples without and with the record, the outputs have the curve f_p(alpha) = p f(alpha) + (1 - p)(1 - alpha), because
+the law on d1 is a mixture; with d0 and d1 exchanged, its inverse.  Compositions have the composition of these curves.
+Subsets of a fixed size attain f_p as well: let all records be equal, and replace one.  Without subsampling, some pair
+attains the claim's curve (Dong, Roth & Su 2022, Prop. 1).
 """
 
 from __future__ import annotations
@@ -94,11 +92,7 @@ Curve = TradeoffFunction | PairCurve  # the trade-off function of one pair of da
 
 @kept(256)
 def pair_curves(truth: TradeoffFunction) -> tuple[Curve, ...]:
-    """Return the curves of pairs of datasets on which a mechanism may be audited, one for each direction.
-
-    Raises:
-        ValueError: If no pair of datasets is known that attains a claim with a subsampling.
-    """
+    """Return the curves of pairs to audit a mechanism on, one for each direction; ValueError if none is known."""
     if not subsamplings(truth):
         return (truth.symmetrized(),)
     base, _ = _once(truth)

@@ -1,12 +1,11 @@
 """Trade-off functions as upper envelopes of straight lines.  All claims that are computed numerically use envelopes.
 
-If a mechanism is (s, gap)-DP in the direction (d0, d1), then f(alpha) >= 1 - gap - e^s alpha.  If it is (s, gap)-DP in
-the direction (d1, d0), then f(alpha) >= e^-s (1 - gap - alpha).  Each bound is a straight line below f.  The maximum of
-any set of such lines is a convex function <= f.  Omitting a line or increasing a gap only lowers this maximum.
+If a mechanism is (s, gap)-DP in the direction (d0, d1), then f(alpha) >= 1 - gap - e^s alpha; in the direction (d1,
+d0), f(alpha) >= e^-s (1 - gap - alpha).  The maximum of any such lines is a convex function <= f, and omitting a line
+or increasing a gap only lowers it.
 
-A bound in the direction (d0, d1) with s >= 0 is called a steep line, and a bound in the direction (d1, d0) is called a
-flat line.  Steep and flat lines are stored separately, which preserves relative precision at both ends of the curve,
-where alpha or beta may be 1e-300.
+With s >= 0, lines of the direction (d0, d1) are called steep, and the others flat.  They are stored separately, which
+preserves relative precision at both ends of the curve, where alpha or beta may be 1e-300.
 """
 
 from __future__ import annotations
@@ -78,9 +77,8 @@ class SupportingLines:
     def thinned(self, most: int) -> SupportingLines:
         """Select at most `most` of the guarantees.
 
-        Two thirds of the selected lines have a density proportional to sqrt(mass * spacing).  Here the mass is the
-        change of 1 - beta along a line between its intersections with the neighbouring lines, and the spacing is the
-        difference of successive slopes.  The slopes of the remaining third are evenly spaced.
+        Two thirds have a density proportional to sqrt(mass * spacing): the change of 1 - beta along a line up to its
+        neighbours, times the difference of successive slopes.  The slopes of the other third are evenly spaced.
         """
         if len(self.slope) <= most:
             return self
@@ -160,10 +158,9 @@ class Envelope:
     def mu(self) -> float:
         """Return the least mu with G_mu <= f; inf if there is no such mu.
 
-        G_mu is convex and f is piecewise linear, so only the vertices of f matter.  At a vertex (alpha, beta), mu =
-        Phi^-1(1 - alpha) - Phi^-1(beta).  Gaps below 1e-280 are treated as 0.  Vertices of steep lines with beta <
-        1e-12 are ignored, and so are vertices of flat lines with alpha < 1e-12.  In double precision, such vertices
-        cannot be distinguished from points on the axes.
+        G_mu is convex, so only the vertices of f matter: mu = Phi^-1(1 - alpha) - Phi^-1(beta).  Gaps below 1e-280
+        count as 0, and vertices of steep lines with beta, or of flat lines with alpha, below 1e-12 are ignored as
+        points on the axes.
         """
         if max(self.steep.gap[-1], self.flat.gap[-1]) > NEGLIGIBLE:
             return math.inf
@@ -211,10 +208,7 @@ def _tangents(claim: TradeoffFunction) -> SupportingLines:
 
 
 def _implied(other: SupportingLines, i: int, supporting: SupportingLines, j: int) -> bool:
-    """Return whether line i of `other` and line j + 1 of `supporting` together imply line j of `supporting`.
-
-    In the coordinates of `supporting`, the line (s, gap) of `other` is the point (e^-s, 1 - e^-s (1 - gap)).
-    """
+    """Return whether line i of `other` and line j + 1 of `supporting` together imply line j of `supporting`."""
     start = -float(other.slope[i])
     from_gap = -math.expm1(start) + math.exp(start) * float(other.gap[i])
     here, there = float(supporting.slope[j]), float(supporting.slope[j + 1])

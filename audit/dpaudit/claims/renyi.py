@@ -55,8 +55,7 @@ def fixed_orders(orders: Array, divergences: Array) -> Envelope:
 def all_orders(rho: float) -> Envelope:
     """Return the trade-off function of zero-concentrated DP: D_a <= rho a in both directions, for every order a > 1.
 
-    For each alpha, a golden-section search over log(a - 1) finds the order a with the best bound.  The bound is valid
-    for every order, even if the search is inexact.
+    For each alpha, a golden-section search finds the order with the best bound, which is valid even if it is inexact.
     """
     if rho < _TINY:
         return _nearly_equal(rho)
@@ -75,10 +74,7 @@ def _nearly_equal(divergence: float) -> Envelope:
 
 
 def _grid(largest: float) -> Array:
-    """Return log alpha from log 1/2 down to -largest, at points that are evenly spaced in sqrt(-log alpha).
-
-    At these points, the log-slopes of the Gaussian trade-off function G_mu are about evenly spaced.
-    """
+    """Return log alpha from log 1/2 to -largest, evenly spaced in sqrt(-log alpha), as log-slopes of G_mu are."""
     return -(np.linspace(np.sqrt(np.log(2)), np.sqrt(largest), 2000) ** 2)
 
 
@@ -104,10 +100,7 @@ def _golden(value: Callable[[Array], Array], low: Array, high: Array) -> Array:
 
 
 def _log_power(log_x: Array, order: Array, divergence: Array) -> Array:
-    """Return log w for the largest w with D_order(Ber(w) || Ber(alpha)) <= divergence, rounded up, for each alpha.
-
-    The Renyi divergence of order a is D_a(Ber(w) || Ber(x)) = log(w^a x^(1-a) + (1-w)^a (1-x)^(1-a)) / (a - 1).
-    """
+    """Return log w for the largest w with D_order(Ber(w) || Ber(alpha)) <= divergence, rounded up, for each alpha."""
     log_not_x = np.log(-np.expm1(log_x))
     most = (order - 1) * divergence
 
@@ -123,11 +116,7 @@ def _log_power(log_x: Array, order: Array, divergence: Array) -> Array:
 
 
 def _tangents(log_x: Array, order: Array, divergence: Array) -> SupportingLines:
-    """Return, for each alpha, the tangent at (alpha, w) to the level set of D_order(Ber(w) || Ber(alpha)).
-
-    The slope of the tangent is dw/dalpha = (1 - 1/a) (e^{a r} - e^{a t}) / (e^{(a-1) r} - e^{(a-1) t}),
-    where r = log(w / alpha) and t = log((1 - w) / (1 - alpha)).
-    """
+    """Return, for each alpha, the tangent at (alpha, w) to the level set of D_order(Ber(w) || Ber(alpha))."""
     log_w = _log_power(log_x, order, divergence)
     log_not_x = np.log(-np.expm1(log_x))
     # points with alpha <= beta; by symmetry, mirrored tangents bound f where beta < alpha
@@ -148,14 +137,10 @@ class ZeroConcentratedDP(PolygonalClaim):
     """rho-zCDP: the Renyi divergence of every order a > 1 is at most rho a.  Bun & Steinke 2016, Def. 1.1.
 
     The trade-off curve is the least beta for which D_a(Ber(1 - beta) || Ber(alpha)) and D_a(Ber(alpha) || Ber(1 -
-    beta)) are at most rho a, for every a > 1; see this module.  mu-GDP implies (mu^2 / 2)-zCDP, but not
-    conversely.
+    beta)) are at most rho a, for every a > 1.  mu-GDP implies (mu^2 / 2)-zCDP, but not conversely.
 
     Args:
-        rho: Parameter of zero-concentrated DP in nats.  Must be finite and >= 0.
-
-    Raises:
-        ValueError: If `rho` is out of range.
+        rho: Nats, finite and >= 0, otherwise a ValueError is raised.
     """
 
     name: ClassVar[str] = "zcdp"
@@ -188,14 +173,12 @@ class RenyiDP(PolygonalClaim):
     """(order, epsilon)-RDP: the Renyi divergence of the given order is at most epsilon.  Mironov 2017, Def. 4.
 
     The trade-off curve is the least beta for which D_order(Ber(1 - beta) || Ber(alpha)) and D_order(Ber(alpha) || Ber(1
-    - beta)) are at most epsilon; see this module.  Renyi divergences increase with their order, so the bound
-    epsilon also holds for every smaller order.  Bounds for smaller orders do not change the curve, because the
-    divergences of two Bernoulli laws increase with the order, too.  If several orders are given, the joint curve is the
-    maximum of the curves of the orders.
+    - beta)) are at most epsilon.  Bounds for smaller orders, which epsilon implies, do not change it, since these
+    divergences also increase with the order.  With several orders, it is the maximum of their curves.
 
     Args:
         order: Order of the Renyi divergence, > 1 and finite, or an increasing sequence of such orders.
-        epsilon: Bound of the Renyi divergence in nats, finite and >= 0; one number for each order.
+        epsilon: Bound in nats, finite and >= 0; one number for each order.
 
     Raises:
         ValueError: If a parameter is out of range, or the numbers of orders and epsilons differ.
@@ -237,8 +220,8 @@ class RenyiDP(PolygonalClaim):
     def mu(self) -> float:
         """Return 0 if the epsilon of an order is 0, otherwise inf.
 
-        Let a be the largest order.  Near alpha = 0, 1 - f(alpha) is of order alpha^((a - 1) / a), which is larger than
-        1 - G_mu(alpha) for every mu.  So no Gaussian curve lies below f.
+        Near alpha = 0, 1 - f(alpha) is of order alpha^((a - 1) / a) for the largest order a, which exceeds every 1 -
+        G_mu.
         """
         return 0.0 if min(self._epsilon) == 0 else math.inf
 

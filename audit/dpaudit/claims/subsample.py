@@ -42,11 +42,10 @@ from dpaudit.text import relation_meant
 
 @operation
 def symmetrized(claim: TradeoffFunction) -> TradeoffFunction:
-    """Return max(f, f inverse), the claim for both directions of a pair.  An audit tests this curve.
+    """Return max(f, f inverse), the claim for both directions of a pair, which an audit tests.
 
-    T(Q, P) is the inverse of T(P, Q).  Every claim holds for (d0, d1) and for (d1, d0).  Therefore the claim f implies
-    T(P, Q) >= f and T(P, Q) >= f inverse (Dong, Roth & Su 2022, Prop. 2).  The maximum of f and f inverse is convex.
-    Its privacy profile is the supremum over alpha of 1 - max(f, f inverse)(alpha) - exp(epsilon) alpha.
+    T(Q, P) is the inverse of T(P, Q), so the claim f implies T(P, Q) >= f and >= f inverse (Dong, Roth & Su 2022, Prop.
+    2).
     """
     return claim if claim.symmetric else Symmetrized(claim)
 
@@ -164,11 +163,7 @@ class Subsampled(TradeoffFunction):
         return forward, OneDirection(self._reverse, min(-math.log1p(-self._rate), forward.max_privacy_loss))
 
     def _reverse(self, epsilon: Array) -> Array:
-        """Return the privacy profile of the inverse of f_p for each eps >= 0.
-
-        The profile is (1 - (1-p) e^eps) delta(-t), where e^t = (e^-eps - (1-p))/p <= 1.  It follows from the identity
-        delta_{g inverse}(eps) = 1 - e^eps (1 - delta_g(-eps)), applied to g = f_p and to g = f.
-        """
+        """Return the profile of f_p's inverse, (1 - (1-p) e^eps) delta(-t) with e^t = (e^-eps - (1-p))/p, eps >= 0."""
         possible = epsilon < -math.log1p(-self._rate)
         inside = np.where(possible, epsilon, 0.0)
         with np.errstate(divide="ignore"):
@@ -179,8 +174,8 @@ class Subsampled(TradeoffFunction):
     def mu(self) -> float:
         """Return an upper bound of the mu of the subsampled claim, at most the mu of the base claim.
 
-        If privacy losses are bounded, the corners of the curve may give a smaller mu.  If privacy losses are unbounded,
-        the far tail determines mu, and sampling does not reduce mu: C_p(G_mu) >= G_m only for m >= mu.
+        Corners of the curve may give less if losses are bounded; otherwise sampling reduces no mu: C_p(G_mu) >= G_m iff
+        m >= mu.
         """
         bound = self._base.mu()
         # If privacy losses are unbounded, underflow removes vertices far in the tail, so the mu of the envelope may be
@@ -204,14 +199,11 @@ class Subsampled(TradeoffFunction):
 
 @operation
 def group(claim: TradeoffFunction, k: int) -> TradeoffFunction:
-    """Extend a claim from neighbours to datasets that differ by k steps; the result is 1 - (1 - f)^{o k}.
+    """Extend a claim from neighbours to datasets that differ by k steps: 1 - (1 - f)^{o k}.
 
-    See Dong, Roth & Su 2022, Thm 2.14 of the arXiv version (1905.02383).  Gaussian and Laplace claims have a closed
-    form.  For PureDP(epsilon), the result is stronger than PureDP(k epsilon).  For rho-zCDP, k steps are also
-    (k^2 rho)-zCDP, and the result is the maximum of both curves.
-
-    Returns:
-        The claim for datasets that differ by k steps.
+    Dong, Roth & Su 2022, Thm 2.14 of the arXiv version (1905.02383).  Gaussian and Laplace claims have a closed form.
+    For PureDP(epsilon), the result is stronger than PureDP(k epsilon).  For rho-zCDP, it is the maximum with (k^2
+    rho)-zCDP.
     """
     k = count("k", k)
     if k == 1:
@@ -225,13 +217,8 @@ def group(claim: TradeoffFunction, k: int) -> TradeoffFunction:
 class Group(PolygonalClaim):
     """The trade-off function 1 - (1 - f)^{o k}, or the maximum of it and of another bound, computed from tangents of f.
 
-    If two convex curves are lower bounds of a trade-off function, so is their maximum, which is convex.
-
-    The computation is exact if f is a polygon; otherwise the result is slightly too low.  At most 6,000
-    lines are kept, and omitted lines also make the result slightly too low.
-
-    Let c + e^s alpha and c' + e^s' alpha be upper bounds of 1 - f.  Then c' + e^s' c + e^(s + s') alpha is an upper
-    bound for two steps.  This holds for any two lines, so every combination of lines is an upper bound.
+    It is exact if f is a polygon, and otherwise slightly too low; so it is if lines beyond 6,000 are omitted.  If c +
+    e^s alpha and c' + e^s' alpha are upper bounds of 1 - f, c' + e^s' c + e^(s + s') alpha is one for two steps.
     """
 
     name: ClassVar[str] = "group"

@@ -19,15 +19,15 @@ from dpaudit.numerics import Array, lower_hull
 class PrivacyLoss(PolygonalClaim):
     """(epsilon_i, delta_i)-DP for every i simultaneously: a privacy profile known at finitely many epsilons.
 
-    Privacy accountants compute such lists.  `from_pld` computes the list from a privacy-loss distribution.  The
-    trade-off curve is the maximum of the curves f_{epsilon_i, delta_i}; see Dong, Roth & Su 2022, Prop. 6.
+    Privacy accountants compute such lists; `from_pld` reads one from a privacy-loss distribution.  The trade-off curve
+    is the maximum of the curves f_{epsilon_i, delta_i}; see Dong, Roth & Su 2022, Prop. 6.
 
     Args:
         epsilon: Epsilon of each guarantee in nats, finite, >= 0, strictly increasing; shape (n,), n >= 1.
         delta: Delta of each guarantee in [0, 1], nonincreasing; shape (n,).
 
     Raises:
-        ValueError: If the lists have different lengths or are empty, unordered or out of range.
+        ValueError: If the lists differ in length or do not have these properties.
     """
 
     name: ClassVar[str] = "privacy_loss"
@@ -46,21 +46,16 @@ class PrivacyLoss(PolygonalClaim):
 
     @classmethod
     def from_pld(cls, pld: object, *, points: int = 1000) -> PrivacyLoss:
-        """Convert a privacy-loss distribution of dp-accounting to a claim.
+        """Convert a privacy-loss distribution of dp-accounting to a claim of at most `points` guarantees.
 
-        A privacy-loss distribution is asymmetric if adding a record differs from removing a record.  The claim then
-        takes, for each epsilon, the larger delta of the two directions.  Compose asymmetric distributions before
-        converting them, because the claim does not distinguish the directions.  A slack of at most 1e-7 (see
-        `accounting.with_slack`) covers rounding errors of the probability mass function.
-
-        Args:
-            pld: A `dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution`.
-            points: Maximum number of (epsilon, delta)-DP guarantees in the claim.
+        If the distribution is asymmetric, the claim takes the larger delta of both directions for each epsilon, so
+        compose such distributions before converting them.  A slack of at most 1e-7 (`accounting.with_slack`) covers
+        rounding errors.
 
         Raises:
             ImportError: If dp-accounting is not installed, or dpaudit cannot read the installed release.
-            ValueError: If `pld` is not a privacy-loss distribution, or if it is an optimistic estimate, whose delta is
-                too small.
+            ValueError: If `pld` is not a privacy-loss distribution, or is an optimistic estimate, whose delta is too
+                small.
         """
         from dpaudit.claims.accounting import supporting_lines_of_pld
 
@@ -101,18 +96,17 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, init=False, repr=False)
 class TabulatedTradeoff(PolygonalClaim):
-    """A piecewise linear trade-off function through the points (alpha_i, beta_i).
+    """A piecewise linear trade-off function through the points (alpha_i, beta_i), in both directions of each pair.
 
-    Every mechanism with finitely many outputs has such a trade-off function.  f need not be symmetric.  Like every
-    claim, f holds in both directions of each pair.  Rounding errors may put a corner above the line between its
-    neighbours, by at most 1e-12.  Such corners are removed, which lowers f.
+    Every mechanism with finitely many outputs has such a function, which need not be symmetric.  Corners that rounding
+    puts above the line between their neighbours, by at most 1e-12, are removed, which lowers f.
 
     Args:
         alpha: Type I errors, strictly increasing from 0 to 1; shape (n,), n >= 2.
         beta: Least type II error for each alpha, nonincreasing, convex, <= 1 - alpha; shape (n,).
 
     Raises:
-        ValueError: If the lists have different lengths or do not describe a trade-off function.
+        ValueError: If the lists differ in length or do not have these properties.
     """
 
     name: ClassVar[str] = "tabulated"
@@ -150,10 +144,7 @@ class TabulatedTradeoff(PolygonalClaim):
         return self._is_symmetric
 
     def inverse(self) -> TabulatedTradeoff:
-        """Return f inverse, whose value at beta is the least alpha with f(alpha) <= beta.
-
-        The corners of f inverse are the corners of f with alpha and beta exchanged.
-        """
+        """Return f inverse, whose value at beta is the least alpha with f(alpha) <= beta."""
         if self.symmetric:
             return self
         alpha, beta = _mirrored(*self._corners)

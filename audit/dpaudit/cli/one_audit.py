@@ -1,7 +1,6 @@
 """Makes one audit of a command, or one round of it, here or in a worker process, and shows its progress.
 
-Nothing else catches failures of audits.  Progress is one line on a terminal, which is updated; any other stream gets a
-new line every few seconds.
+Nothing else catches failures of audits.
 """
 
 from __future__ import annotations

@@ -237,10 +237,7 @@ class RunOptions:
 
 
 def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command that takes `options: RunOptions` one parameter for each option, as typer expects.
-
-    A parameter of the command that has the name of an option replaces the option's help.
-    """
+    """Give a command that takes `options: RunOptions` a parameter for each option that it does not define itself."""
 
     own = inspect.signature(command, eval_str=True).parameters
     types = get_type_hints(RunOptions, include_extras=True)

@@ -1,8 +1,4 @@
-"""The one loop over many audits: a policy chooses them, one promise covers them, and their results are written.
-
-`run` and `compare` make all audits in order, `bisect` those of the release that the search chooses, and `sweep` rounds
-of the cells that `engine.schedule` chooses, several at once.
-"""
+"""The one loop over many audits: a policy chooses them, one promise covers them, and their results are written."""
 
 from __future__ import annotations
 

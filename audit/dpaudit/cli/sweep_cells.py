@@ -249,10 +249,7 @@ def _earlier(options: RunOptions, names: Sequence[str]) -> Sweep | None:
 
 
 def _resume(before: Sweep, after: Sweep, rows: Sequence[Row], promise: Promise, options: RunOptions) -> None:
-    """Fill the rows with the earlier results.
-
-    A sweep with other cells or another guarantee is refused, because the guarantee covers a fixed list of cells.
-    """
+    """Fill the rows with the earlier results; other cells or another guarantee are refused."""
     shown, old, names = f"{options.shown}/{SWEEP}", *([cell.name for cell in one.cells] for one in (before, after))
     if old != names:
         other = ", ".join(sorted({*old} ^ {*names}))

@@ -54,10 +54,7 @@ def prepare() -> None:
 
 
 def keep_stdout() -> None:
-    """Keep stdout for results, before foreign code runs: what it writes to descriptor 1 goes to stderr from now on.
-
-    Replacing `sys.stdout` is not enough for compiled code and child processes.
-    """
+    """Keep stdout for results: what foreign code writes to descriptor 1 goes to stderr from now on."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         if sys.stdout.fileno() == 1:
             finish()
@@ -78,10 +75,7 @@ def show(text: str) -> None:
 
 
 def say(text: str) -> None:
-    """Write a message to stderr, with control characters and changes of the text direction escaped.
-
-    Lines after the first are indented, so that text from a file or a mechanism cannot pass for another message.
-    """
+    """Write a message to stderr, control characters escaped and later lines indented, so none passes for another."""
     _write(sys.stderr, f"{quoted_lines(text)}\n")
 
 
@@ -162,10 +156,7 @@ def _write(stream: IO[str] | None, text: str) -> None:
 
 
 def handle_termination() -> None:
-    """Treat SIGTERM and SIGHUP like Ctrl-C, so that the results so far are written; the same signal again kills.
-
-    An ignored signal stays ignored, such as SIGHUP under `nohup`.
-    """
+    """Treat SIGTERM and SIGHUP, unless ignored, like Ctrl-C, so that results are written; the same again kills."""
 
     def interrupt(number: int, _: FrameType | None) -> None:
         signal.signal(number, signal.SIG_DFL)

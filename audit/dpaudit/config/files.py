@@ -1,7 +1,4 @@
-"""Reads configs from YAML files.
-
-Every problem is reported as `file:line: key must be ..., got ...`, with what was probably meant.
-"""
+"""Reads configs from YAML files.  Every problem is reported as `file:line: key must be ..., got ...`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The keys of a config that describe pairs of datasets, and the files that hold datasets.
 
-`d0: people.csv` names a file, and `d1: {drop: 17}` the change that makes the neighbour.  A config of a stranger may
-name any file of yours, also through a link, so no message quotes the content of a file.
+A config of a stranger may name any file of yours, also through a link, so no message quotes the content of a file.
 """
 
 from __future__ import annotations

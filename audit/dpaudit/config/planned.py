@@ -152,10 +152,7 @@ class PlannedAudit:
 
     @property
     def inputs(self) -> list[str]:
-        """Printable lines with the parameters and datasets that `code` receives; without such code, only the files.
-
-        Nothing is masked, because a mask could hide code.
-        """
+        """Printable lines with the parameters and datasets that `code` receives, unmasked; else only the files."""
         mechanism = self.config.mechanism
         given = {"params": mechanism.params, "arguments": mechanism.arguments}
         given = {name: value for name, value in given.items() if value is not None}

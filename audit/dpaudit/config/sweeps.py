@@ -1,8 +1,4 @@
-"""Catalogues of libraries: their keys, and the planned audits in the cells of their grids.
-
-A catalogue is data: it names calls of the library, and packages by name and version.  `configs/sweeps` has one
-catalogue for each library, and a user's own file has the same format.
-"""
+"""Catalogues of libraries, such as `configs/sweeps`: data that name calls and packages; and the audits of their grids."""
 
 from __future__ import annotations
 

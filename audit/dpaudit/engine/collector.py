@@ -190,10 +190,7 @@ class Collector:
         return signs
 
     def observe(self, pair: int, runs: int) -> None:
-        """Make further runs of a pair after a refutation, up to a total of `runs` on each dataset.
-
-        They serve the tests of independence and the attacks, and are no evidence.  A failure only ends them.
-        """
+        """Make further runs of a pair after a refutation, which are no evidence, up to `runs` on each dataset."""
         start, learner = self.spent[pair], self.learners[pair]
         store, self.sampler.store = self.sampler.store, None  # not stored: an audit that resumes may make other blocks
         try:
@@ -256,8 +253,8 @@ class Collector:
     def block(self, pair: int, size: int) -> list[Block]:
         """Make a block of at most `size` trials of a pair; fewer if its outputs are large.
 
-        The list is empty if the mechanism failed before it returned an output on each dataset.  After a failure, no
-        further trials are made on the pair.  If all pairs have failed, the audit ends.
+        A failure ends the trials of the pair, and of the audit if all pairs have failed.  The list is empty if it came
+        first.
         """
         start = self.spent[pair]
         size = min(size, self.most[pair], self.allowed - self.trials)

@@ -78,10 +78,7 @@ class FixedAudit:
         self.pair = int(np.argmax(np.where(can_go_on, self.pilot.pair_log_e, -math.inf)))
 
     def _second_stage(self, until: int, progress: ProgressCallback | None) -> tuple[Array, Array] | None:
-        """Fit the chosen pair's score a last time, to new trials of this pair, up to `until` trials in total.
-
-        Return scores of the trials that were held out of the fit.  After None, another pair may be chosen.
-        """
+        """Fit the chosen pair's score a last time; return scores of held-out trials, or None to choose another pair."""
         collector = self.collector
         learner = collector.learners[self.pair]
         trials, before = min(until - collector.trials, learner.max_second_stage_trials), collector.trials

@@ -1,17 +1,14 @@
 """Confirms a refutation on fresh runs: measures the violation, and tests whether processes keep something between runs.
 
-When the claim is refuted, attacks learn from a few further runs, the region is frozen, and a number of fresh runs is
-fixed.  Then these runs are made in new processes, and counted.  `result.confirmation` states the theorem.
+When the claim is refuted, attacks learn from a few further runs, the region and a number of fresh runs are fixed, and
+these runs are made in new processes and counted.  `result.confirmation` states the theorem.
 
-A violation rests on the assumption that runs are independent.  A mechanism may break this assumption by what it keeps:
-a cache, noise that was drawn once, or a pool of values.  Whatever it keeps in memory differs from process to process.
-So the fresh runs are divided among several new processes, and the outputs of the same dataset are compared between
-all processes (`inference.independence.same_law`).  Outputs that no process varies are one observation of each process,
-and are counted so.
+Whatever a mechanism keeps in memory (a cache, noise that was drawn once, a pool of values) differs from process to
+process.  So the outputs of the same dataset are compared between all processes (`inference.independence.same_law`), and
+outputs that no process varies are one observation of each process.
 
-What this cannot see: values that are kept outside all processes, such as in a server or in a compiled library's file;
-noise that a copied mechanism held before the audit began; kept noise that depends on a fixed seed only; and kept values
-whose effect is too small for the test.
+This cannot see values that are kept outside all processes, noise that a copied mechanism held before the audit began,
+kept noise of a fixed seed, and effects too small for the test.
 """
 
 from __future__ import annotations
@@ -109,11 +106,10 @@ class FreshRuns:
     ) -> None:
         """Make further runs on each dataset, in new processes if possible, and else in the process of the audit.
 
-        Which of the two is known before the first run, because the outputs must not select the runs that count.  There
-        is one exception: if all new processes give one sequence of outputs, as a seed that a module sets makes them do,
-        they are discarded; see `result.confirmation.ONE_SEQUENCE`.  If the outputs of the audit never varied, there are
-        at least as many processes as first outputs that refute the claim, and each makes one run or each makes several.
-        A process repeats no run of the audit or of another process.
+        Which of the two is known before the first run, because outputs must not select the runs that count.  The
+        exception: if all new processes give one sequence of outputs, as a seed of a module makes them do, they are
+        discarded (`result.confirmation.ONE_SEQUENCE`).  If outputs never varied, there are as many processes as refute
+        the claim by first outputs.  A process repeats no run of the audit or of another process.
         """
         if isinstance(self.collector.sent, NotPossible):
             self.why = str(self.collector.sent)
@@ -201,9 +197,8 @@ class FreshRuns:
     def scores(self) -> Histogram:
         """The bin counts of all fresh runs, (2, BINS); if outputs never vary, of the first output of each process.
 
-        This choice costs no level.  First outputs count only if each process made one run, so that they are all runs,
-        or if all outputs of a dataset are equal (`doubts`).  Then the counts of all runs refute each curve that the
-        first outputs refute.
+        First outputs count only if they are all runs, or if all outputs of a dataset are equal, so this choice costs no
+        level.
         """
         if self.constant:
             each = [one.firsts for one in self._new or self._here[:1]]
@@ -228,13 +223,7 @@ class FreshRuns:
         return fresh_p_value(self.counts, claim)
 
     def _difference(self) -> str:
-        """Return a sentence that states how processes differ on the same dataset; "" if no difference is significant.
-
-        The audit stops at a moment that its outputs select, and they also select the pair and the number of processes.
-        So a fixed number of the first outputs of each process is compared, one of `CHECKPOINTS` of the process of the
-        audit and one of `_COMPARED` of every other process.  Each combination has the same share of the level, and the
-        looks of a replay have the shares 1/2, 1/6, 1/12, ...
-        """
+        """Describe how processes differ on one dataset, by fixed numbers of first outputs; "" if not significant."""
         self._looks += 1
         collector = self.collector
         choices = 8 * len(CHECKPOINTS) * len(_COMPARED) * len(collector.learners) * self._looks * (self._looks + 1)
@@ -252,12 +241,7 @@ class FreshRuns:
 
 
 def _repeat(processes: Sequence[_OfProcess]) -> bool:
-    """Whether all processes gave the same varying outputs on d0, in the same order.
-
-    A sequence of K independent outputs that vary has probability at most q = (1 - 1/K)^(K-1) / K.  So independent
-    processes, m of them, give one sequence with probability at most q^(m-1).  With m >= 8 and (m - 1) K >= `_REPEATED`,
-    this is below `result.confirmation.ONE_SEQUENCE`.
-    """
+    """Whether all processes gave one varying sequence on d0, so improbably that it is no coincidence (`_REPEATED`)."""
     kept = min(len(one.outputs[0]) for one in processes)
     sequences = [[key(output) for output in one.outputs[0][:kept]] for one in processes]
     equal = all(sequence == sequences[0] for sequence in sequences)

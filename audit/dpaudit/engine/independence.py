@@ -1,7 +1,6 @@
 """What outputs show about the independence of their runs: whether they vary, repeat values, or depend on their order.
 
-A test of exchangeability requires columns of numbers that do not depend on the order of the outputs.  The scores of an
-audit depend on this order, because the score of a later output was learned from earlier outputs.
+Tests of exchangeability need columns that do not depend on the order of the outputs, as an audit's own scores do.
 """
 
 from __future__ import annotations

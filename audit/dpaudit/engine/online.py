@@ -47,21 +47,20 @@ class OnlineAudit:
     """Evidence against a claim that grows as outputs come in.
 
     In each step, `coin()` returns the dataset to run the mechanism on, 0 or 1, and `update(output)` records the output.
-    All other members may be read at any time.  Their guarantees hold for any number of readings and any stopping time.
+    All other members may be read at any time; their guarantees hold for any stopping time.
 
     Theorem:
-        Let every step satisfy the claim given the past.  That is, for every past, the trade-off function between the
-        laws of the step's output on the two datasets is at least that of `claim`.  Then the probability
-        that `refuted` ever becomes true is at most 1 - confidence.
+        If every step satisfies the claim given any past, the probability that `refuted` ever becomes true is at most 1
+        - confidence.
 
     Proof:
         The past determines the score of a step, and its coin is fair.  So the e-value of each step has expectation at
         most 1 given the past (`inference.sequential.betting`, with one output per trial).  The product of these
         e-values is a nonnegative supermartingale, and Ville's inequality applies.
 
-    Steps need not be independent, and the mechanism may keep a state, drift and adapt to all earlier outputs and coins.
-    The mechanism must learn the coin only through the dataset, so do not pass it `seed`.  Count every run exactly once.
-    A failed run also counts: pass a value that stands for the failure, such as None, and never repeat the run.
+    Steps need not be independent: the mechanism may keep a state, drift and adapt to earlier outputs and coins.  It
+    must learn the coin only through the dataset, so do not pass it `seed`.  Count every run exactly once.  A failed run
+    also counts: pass a value that stands for the failure, such as None, and never repeat the run.
 
     Args:
         claim: The claim about each step, or its text.
@@ -106,13 +105,10 @@ class OnlineAudit:
         return self._coin
 
     def update(self, output: Any) -> None:
-        """Record the output of the run that the latest `coin()` asked for.
+        """Record the output of the run that the latest `coin()` asked for; RuntimeError without such a call.
 
-        Every step counts exactly once, for every output: never repeat a run.  An output that cannot be read counts as
-        None.  If scoring an output raises an exception, the evidence of the whole stream becomes void.
-
-        Raises:
-            RuntimeError: If `coin` was not called first.
+        An output that cannot be read counts as None.  An exception in scoring makes the evidence of the whole stream
+        void.
         """
         if self._coin is None:
             raise RuntimeError("update() takes the output of a run whose dataset coin() chose; call coin() first")
@@ -159,9 +155,9 @@ class OnlineAudit:
 
     @property
     def mu_lower(self) -> float:
-        """The certified bound: for every smaller mu, at least one step is not mu-GDP given its past.
+        """The certified bound, the larger of those at the last step and at the largest wealth.
 
-        The value is the larger of two bounds: from the last step, and from the step with the largest wealth.
+        For every smaller mu, at least one step is not mu-GDP given its past.
         """
         return 0.0 if self._void else _evidence(self).lower(None, confidence=self.confidence)
 
@@ -170,16 +166,14 @@ class OnlineAudit:
         return _result(self, name)
 
     def to_json(self, path: str | Path) -> None:
-        """Save the stream, so that another process can continue it.
+        """Save the stream after `update` and before the next coin, so that another process can continue it.
 
-        Save after `update`, and before the next coin.  The file holds the latest outputs: 10,000 at most, and 128 MiB.
-        If a process ends between `coin` and `to_json`, the output of its last run is lost.  After `from_json`, pass
-        None to `update` for that step.  Do not repeat the run: repeated runs would select outputs, and the guarantee
-        would not hold.
+        The file holds the latest outputs: 10,000 at most, and 128 MiB.  If a process ends between `coin` and `to_json`,
+        pass None to `update` for that step after `from_json`; a repeated run would select outputs.
 
         Raises:
-            ValueError: If a coin waits for its output, an output has no encoding, attacks were given as objects, or the
-                score has failed.
+            ValueError: If a coin waits for its output, an output has no encoding, attacks are objects, or the score
+                failed.
         """
         if self._coin is not None:
             raise ValueError("a run is pending: call update() with its output, or None if it failed, and then save")
@@ -208,12 +202,10 @@ class OnlineAudit:
 
     @classmethod
     def from_json(cls, path: str | Path) -> OnlineAudit:
-        """Continue a stream that `to_json` saved.
-
-        The evidence is unchanged.  The score is refitted to the saved outputs.
+        """Continue a stream that `to_json` saved, with the same evidence and a score refitted to the saved outputs.
 
         Raises:
-            ValueError: If the file does not hold a saved stream, or this version of dpaudit would place different bets.
+            ValueError: If the file holds no saved stream, or this version of dpaudit would place different bets.
         """
         try:
             state = read_state(path)

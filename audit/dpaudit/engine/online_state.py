@@ -90,11 +90,7 @@ class OtherBets(Exception):
 
 
 def reference_wealth(bets: Strategy, log_prices: Array) -> list[float]:
-    """Return the log-wealth of every bet for fixed counts, which identifies bets and prices up to rounding.
-
-    The counts include all bins of both datasets, with different numbers of outputs.  A hash of the prices would differ
-    between machines whose functions round differently.
-    """
+    """Return the log-wealth of every bet for fixed counts in all bins, which identifies bets and prices."""
     bins = np.arange(BINS)
     counts = np.array([[1 + bins % 7, 1 + bins % 11]], dtype=np.int64)
     (gains,) = bets.gains(log_prices, counts, coin_selected=True)

@@ -47,10 +47,9 @@ MAX_TRIALS_STATED = 1e12  # larger numbers of trials are not stated
 class Plan:
     """Estimated trials per dataset until a claim is refuted, if the mechanism is only as private as `truth`.
 
-    All numbers of trials are estimates.  All these numbers are inf if the truth satisfies the claim
-    (`claims.comparison.violates`), or if the violation is too small to be computed.  No valid test that always refutes
-    in the end has a smaller mean than `limit_mean`, up to the accuracy of `betting.best_bet`.
-    `limit_trials` and `threshold_trials` are normal approximations, which are accurate if many trials are needed.
+    All numbers are inf if the truth satisfies the claim (`claims.comparison.violates`), or if the violation is too
+    small to be computed.  No valid test that always refutes in the end has a smaller mean than `limit_mean`, up to the
+    accuracy of `betting.best_bet`.  `limit_trials` and `threshold_trials` are normal approximations.
     """
 
     claim: TradeoffFunction
@@ -116,23 +115,19 @@ def plan(
     confidence: float = DEFAULTS.confidence,
     seed: int = 0,
 ) -> Plan:
-    """Estimate the trials needed to refute a claim if the mechanism is exactly as private as `truth`.
+    """Estimate the trials per dataset that refute a claim if the mechanism is exactly as private as `truth`.
 
-    The mechanism is run on a pair of datasets that exists: with subsampling, one dataset has an additional record
-    (`claims.comparison`).  If its two directions differ, each number is that of the direction with more
-    trials.
+    The mechanism is run on a pair that exists: with subsampling, one dataset has an additional record
+    (`claims.comparison`).  If its two directions differ, each number is the larger one.
 
-    *The best test.*  KL* is the least Kullback-Leibler divergence KL(P1||P) + KL(Q1||Q) from the truth (P1, Q1) to a
-    pair (P, Q) that satisfies the claim.  A sequential test with significance s needs at least ln(1/s)/KL* trials on
-    average (Wald 1945; for the nearest pair the log-likelihood ratio is optimal).  The best test with a fixed number of
-    trials needs about (z_{1-s} + z_w)^2 / (2 KL*) trials for power w, for violations near the claim.  KL* is the growth
-    rate of the best bet; see `inference.sequential.betting`.  The growth rate is computed for outputs grouped into the
-    audit's bins.
+    *The best test.*  KL* is the least divergence KL(P1||P) + KL(Q1||Q) from the truth (P1, Q1) to a pair (P, Q) that
+    satisfies the claim: the growth rate of the best bet, for outputs grouped into the audit's bins.  A sequential test
+    with significance s needs at least ln(1/s)/KL* trials on average (Wald 1945), and the best test with a fixed number
+    about (z_{1-s} + z_w)^2 / (2 KL*) trials for power w, for violations near the claim.
 
-    *The audit.*  The audit's bets are simulated, with the true likelihood ratio as the score and an interim analysis
-    whenever the trials have grown by 1/32.  They are simulated twice: without planned violation, and with `truth` as
-    the `detect` of the audit.  Learning the score has a cost, which `benchmarks/calibration.py` measures.  The
-    average cost is added to the mean, and the maximum cost is added to `trials`.
+    *The audit.*  Its bets are simulated without planned violation and with `truth` as `detect`, with the true
+    likelihood ratio as the score, looking whenever the trials have grown by 1/32.  The average cost of learning the
+    score, measured by `benchmarks/calibration.py`, is added to the mean, and the maximum cost to `trials`.
 
     Args:
         claim: The claim, or text for `parse_claim`.
@@ -142,13 +137,9 @@ def plan(
         confidence: Confidence of the audit, between 0 and 1.
         seed: Seed of the simulation.
 
-    Returns:
-        The estimates, in trials per dataset.
-
     Raises:
         TypeError: If `claim` or `truth` is neither a claim nor text.
-        ValueError: If `confidence` is not between 0 and 1, `power` is not between 1 - confidence and 1, or no pair of
-            datasets is known that attains `truth`.
+        ValueError: If a number is out of its range, or no pair of datasets is known that attains `truth`.
     """
     claim, truth = claim_of("claim", claim), claim_of("truth", truth)
     check_confidence(confidence)
@@ -227,7 +218,7 @@ def stopping_times(
 ) -> Array:
     """Simulate audits with a known score, and return the trials until each reaches the threshold or inf, (_RUNS,).
 
-    No audit stops within the `first` trials, which should be fewer than any audit makes.
+    `first` should be fewer trials than any audit makes.
     """
     rng = np.random.default_rng(seed)
     prices = bets.log_prices(claim)
@@ -280,8 +271,7 @@ def enough_trials(
 ) -> int | None:
     """Estimate the trials of a sequential audit if one pair attains the truth, rounded up to two digits.
 
-    The bets on each of several pairs have the share 1 / (2 pairs) of the wealth, and each pair gets enough trials.
-    The result is None if the truth satisfies the claim, or if the number is too large to be stated.
+    Each of several pairs gets enough trials.  None if the truth satisfies the claim, or the number is too large.
     """
     threshold = log_threshold(confidence) + (math.log(2 * pairs) if pairs > 1 else 0.0)
     laws = pair_laws(truth)

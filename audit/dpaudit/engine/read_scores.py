@@ -164,10 +164,7 @@ def _is_number(value: Any) -> bool:
 
 
 def copied(given: Given) -> tuple[str, ...]:
-    """Return the reason why the scores must contain copies, which are not independent; empty if there is none.
-
-    A mechanism may also repeat scores, but it repeats different scores different numbers of times.
-    """
+    """Return why the scores must contain copies, which are not independent; empty if there is no reason."""
     if given.numbers is not None:
         sides = [np.unique(side, return_counts=True)[1] for side in given.numbers]
     else:
@@ -192,19 +189,13 @@ def order_doubts(
 ) -> tuple[str, str]:
     """Return why nothing was tested if scores of d1 are lower, and a note if they are hardly higher; else "".
 
-    The share of pairs of scores in the right order (Mann & Whitney 1947) is nearly normal.  If scores do not depend on
-    the dataset or on the inclusion, the first reason is returned with probability below about 1e-6.
+    The share of pairs of scores in the right order (Mann & Whitney 1947) is nearly normal.  Scores that ignore the
+    dataset or the inclusion give the first reason with probability below about 1e-6.  At the limit of a symmetric
+    claim, the likelihood ratio puts 1 minus the area below the curve in the right order; the note is returned if this
+    is worth at least 6 standard errors, and the scores have less than 3.  A mechanism may also protect better than
+    claimed.
 
-    At the limit of a symmetric claim, the likelihood ratio puts a share of 1 minus the area below the trade-off curve
-    in the right order.  The note is returned if this share is worth at least 6 standard errors, and the scores have
-    less than 3.  A mechanism that protects its records better than claimed may have such scores, too.
-
-    Args:
-        alpha: Type I errors of the observed curve, from 1 to 0.
-        beta: Type II errors.
-        sizes: Numbers of scores of both sides.
-        claim: The claim.
-        runs: Whether the scores are of runs, and not of canaries.
+    `alpha`, from 1 to 0, and `beta` are the observed curve, and `runs` tells scores of runs from those of canaries.
     """
     n0, n1 = sizes
     power = 1 - beta
@@ -245,10 +236,9 @@ class Learned:
 def learned_scores(
     outputs0: list[Any], outputs1: list[Any], attacks: str | Attack | Sequence[str | Attack], seed: int, *, coins: bool
 ) -> Learned:
-    """Learn a score from a third of the outputs, and score the other two thirds, the held-out outputs.
+    """Learn a score from a random third of the outputs, and score the other two thirds, the held-out outputs.
 
-    The third is sampled at random, so given its outputs, the law of the held-out outputs is unchanged.  The score of a
-    held-out output is a function of that output alone.  So the theorems about given scores apply.
+    Given the third, the law of the held-out outputs is unchanged, so the theorems about given scores apply.
     """
     parts0, parts1 = split_outputs(len(outputs0), len(outputs1), stream(seed, "split"), coins=coins)
     few = min(len(parts0[0]), len(parts1[0]))

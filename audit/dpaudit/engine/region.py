@@ -1,7 +1,7 @@
 """Describes a rejection region by a condition: what its outputs have in common.
 
-For synthetic tables, it also describes the query that tells the two datasets apart best, with its answers on both.  For
-example: "rows with city = Ulm: 0 without the record, 1 to 4 with it".
+For synthetic tables, it also describes the query that tells the datasets apart best, such as "rows with city = Ulm: 0
+without the record, 1 to 4 with it".
 """
 
 from __future__ import annotations
@@ -42,11 +42,7 @@ _INNER = (0.1, 0.9)  # quantiles of the answers that are stated if the answers o
 
 
 def describe_region(score: Score, threshold: float, examples: Outputs | None) -> Region:
-    """Describe the region {score > threshold}.
-
-    The condition is about the output itself if it is one number or has few labels, or about a feature that separates
-    the outputs as well as the score does.
-    """
+    """Describe the region {score > threshold}, by the output or by a feature that separates as well as the score."""
     if not score.ready or score.encoding is None or examples is None:
         return Region()
     if (unknown := examples.unknown_outputs(score.encoding)) is not None:
@@ -157,10 +153,9 @@ def _positive(found: Condition, examples: Outputs, inside: npt.NDArray[np.bool_]
 def best_condition(
     name: Feature, column: Array, inside: npt.NDArray[np.bool_], centre: int = 0
 ) -> tuple[Condition, float]:
-    """Return the best condition on one column, and its agreement with the region.
+    """Return the best condition on one column, from which `centre` was subtracted, and its agreement with the region.
 
-    An encoding may have subtracted the integer `centre` from the column.  The agreement is the mean of two shares:
-    outputs in the region that satisfy the condition, and outputs outside it that do not.
+    The agreement is the mean share of outputs in the region that satisfy it, and of those outside that do not.
     """
     known = ~np.isnan(column)
     values = np.unique(column[known])
@@ -268,11 +263,10 @@ def _agreement(first: Array, second: Array) -> float:
 
 
 def agreement_by_chance(n: int, tried: int) -> float:
-    """Return an agreement that the best of several queries rarely reaches by chance.
+    """Return an agreement, (1 + D) / 2, that the best of several queries rarely reaches by chance.
 
-    The agreement is (1 + D) / 2 with the two-sample Kolmogorov-Smirnov distance D.  If both samples of size n have one
-    law, then P(D >= d) <= e exp(-n d^2) (Wei & Dudley 2012, Thm 1).  A union bound covers all queries, also those
-    proposed by the outputs: given all outputs together, their division between the datasets is uniformly random.
+    If both samples have one law, P(D >= d) <= e exp(-n d^2) for the Kolmogorov-Smirnov distance (Wei & Dudley 2012, Thm
+    1), by a union bound over all queries.
     """
     return 0.5 + 0.5 * float(np.sqrt(np.log(np.e * tried / CHANCE) / n))
 

@@ -1,13 +1,11 @@
 """The replay of an audit's witness on fresh runs.
 
-Attacks learn again, in the same way and from as many fresh runs of the witness's pair as in the audit.  Then the score
-is frozen with the witness's threshold on the likelihood ratio, and further runs are counted.  The region does not
-depend on these runs, so the p-value is exact: `inference.fixed.exact_binomial`.  A sequential audit stops at a
-favourable moment, so its counts look better on average than fresh counts.
+Attacks learn again, in the same way and from as many fresh runs of the witness's pair.  Then the score is frozen with
+the witness's threshold, and further runs are counted.  The region does not depend on these runs, so the p-value is
+exact: `inference.fixed.exact_binomial`.  A sequential audit stops at a favourable moment, so its counts look better.
 
-**When a violation is confirmed.**  A replay confirms a violation at p <= 0.001, or at the audit's own significance if
-this significance is smaller.  An audit at 95 % may call one true claim in twenty violated.  At the same level, replays
-might confirm one in twenty of these false alarms.
+A replay confirms a violation at p <= 0.001, or at the audit's own significance if this is smaller: an audit at 95 % may
+call one true claim in twenty violated, and replays at this level might confirm one in twenty of these false alarms.
 
 Theorem (two replays, and several interim analyses):
     A replay with `extend` tests the counts of all runs so far after n, 2n, 4n, ... runs per dataset, which are numbers
@@ -79,27 +77,22 @@ def replay(
 
     Args:
         result: A finished audit with a witness.
-        mechanism: The mechanism, as in the audit.
+        mechanism: The mechanism, as in the audit; so are `attacks` and `jobs`.
         pairs: The pairs, as in the audit; only the witness's pair is used.
-        attacks: The attacks, as in the audit.
         trials: Runs per dataset on which the region is counted.  If None, the number is that of the witness, or four
             times that number for a violation, and at least 1,000.  Before these runs, the attacks learn from other
-            fresh runs.  Their number is that of the audit for this pair, and at least 200.
+            fresh runs: as many as in the audit for this pair, and at least 200.
         extend: Whether to double the counted runs, up to 64 times `trials`, until they refute the claim or show no sign
             of a violation.  The p-value is corrected for the interim analyses; see the theorem in this module.
         seed: Seed of the fresh randomness; None draws a fresh seed.  The seed of a fixed audit is refused, because the
             replay would count the runs of the audit again.
-        jobs: Number of processes, as in the audit.
         execution: The audit's `observe_time`, `failures` and `timeout`.
         progress: True to show a line with the time left, or a function that is called after each block of runs.
 
-    Returns:
-        The fresh counts and their exact p-value, together with the result.
-
     Raises:
         TypeError: If `pairs` is neither a pair nor an iterable of pairs.
-        ValueError: If the result has no witness that can be replayed, if the witness's pair is not among `pairs`, if
-            `trials` < 1, if `seed` is the seed of a fixed audit, or if the mechanism refuses the pair.
+        ValueError: If the result has no witness that can be replayed, its pair is not among `pairs`, `trials` < 1,
+            `seed` is the seed of a fixed audit, or the mechanism refuses the pair.
         MechanismError: If the mechanism fails before anything was measured.
     """
     given = pairs_of(pairs)
@@ -167,8 +160,7 @@ def _changes(
 def frozen_threshold(learner: Learner, witness: Witness) -> int:
     """Return the last bin outside the region for a score that was learned again.  Counted runs have no influence.
 
-    The witness's threshold is kept, unless its error rates under the new score clearly differ from the witness's rates.
-    Then the threshold with the closest rates is chosen.
+    It is the witness's threshold, or the one with the closest rates if these clearly differ under the new score.
     """
     threshold = witness.last_bin
     scores = [bin_counts(learner.score(side)) for side in learner.outputs()] if learner.ready else []

@@ -54,8 +54,8 @@ class Replay:
     def conclusive(self) -> bool:
         """Whether the fresh runs decide about the code that they ran.
 
-        The value is True if the fresh runs are valid, and if the result agrees with its own counts and has the claim of
-        its config or test.  If the result reports a violation, the fresh runs must also refute the claim.
+        They are valid, the result agrees with its counts and its config or test, and a reported violation is refuted
+        again.
         """
         decided = self.refuted or not self.result.violated
         return self.valid and decided and not self.contradictions and not self.differences
@@ -64,8 +64,8 @@ class Replay:
     def reproduced(self) -> bool:
         """Whether the replay is conclusive, ran the code of the audit, and agrees with the result about the claim.
 
-        The value False does not show that the result is wrong.  A violation may be "not confirmed yet"; see
-        `runs_needed`.  Changed code or data may behave differently; see `changes`.
+        False does not show that the result is wrong: a violation may need more runs (`runs_needed`), or code or data
+        changed.
         """
         return self.conclusive and not self.changes and self.refuted == self.result.violated
 

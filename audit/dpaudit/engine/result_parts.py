@@ -275,10 +275,7 @@ def training_words(mechanism: object) -> str:
 
 
 def with_training(result: AuditResult, mechanism: object, pairs: Sequence[Pair]) -> AuditResult:
-    """Add a record of the training that a mechanism describes, and the warnings of its optional method `doubts`.
-
-    The histograms show the scores on the pair with the most counted outputs.
-    """
+    """Add the record of the training that a mechanism describes, and the warnings of its method `doubts`."""
     words = training_words(mechanism)
     if not words:
         return result

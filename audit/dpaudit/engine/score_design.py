@@ -261,24 +261,17 @@ def plan_scores(
 ) -> int | None:
     """Compute how many scores `audit_scores` needs to refute a claim, if the mechanism is only as private as `truth`.
 
-    The scores are those of a pair of datasets that exists: with subsampling, one dataset has an additional record, and
-    no single pair attains the curve of the claim (`claims.comparison`).  If the two directions of the pair
-    differ, the stated power holds in both.
-
-    Scores are assumed to be likelihood ratios, and scores of canaries to be independent.  With weaker scores, an audit
-    needs more of them.
-
-    Fair coins may include half of the canaries by chance (rounded if their number is odd).  The audit cannot then
-    exclude that this number was fixed in advance, so its evidence is weaker.  The stated power takes the probability of
-    this case into account.
+    The scores are those of a pair that exists: with subsampling, one dataset has an additional record
+    (`claims.comparison`).  If its two directions differ, the stated power holds in both.  Scores are assumed to be
+    likelihood ratios, and scores of canaries to be independent; weaker scores need more.  The power takes into account
+    that fair coins may include half of the canaries by chance, which the audit cannot tell from a fixed number.
 
     Args:
         claim: The claim, or its text.
-        truth: The curve of the mechanism, or its text.  A bound that the mechanism does not attain, such as
-            zcdp(rho=1) for Gaussian noise, gives too small numbers.
-        independence: As in `audit_scores`.
+        truth: The curve of the mechanism, or its text.  A bound that the mechanism does not attain, such as zcdp(rho=1)
+            for Gaussian noise, gives too small numbers.
+        independence: As in `audit_scores`; so is `confidence`.
         included_at_random: As in `audit_scores`; a fixed number is taken to be half of the canaries.
-        confidence: As in `audit_scores`.
         power: Probability, in (0, 0.99], with which the number of scores is enough.  It is simulated.
 
     Returns:

@@ -73,13 +73,12 @@ def audit_scores(
     Without further arguments, the verdict assumes only that each canary was included at random.  `result.bounds` shows
     what is proven under each assumption.  Members and non-members from different sources prove nothing.
 
-    The guarantee covers one test: audit a set of scores once, when it is complete.  Do not repeat the call while scores
-    are added and stop at a refutation, because every call may refute a true claim.  To test after every output, use
-    `OnlineAudit`.
+    The guarantee covers one test: audit a set of scores once, when it is complete, because every call may refute a true
+    claim.  To test after every output, use `OnlineAudit`.
 
-    Numbers are used as scores directly, and all of them are evidence.  If outputs are not numbers (text, vectors), a
-    score is learned from a randomly chosen third of the outputs, and only the other outputs are evidence.  A few values
-    among numbers that are not numbers are refused, and so is None among numbers.
+    Numbers are used as scores directly.  If outputs are not numbers (text, vectors), a score is learned from a randomly
+    chosen third of the outputs, and only the others are evidence.  A few values among numbers that are not numbers are
+    refused, and so is None among numbers.
 
     Args:
         scores0: Scores of canaries that were left out, or of runs on d0: (n0,), higher means more like an included
@@ -96,8 +95,7 @@ def audit_scores(
         confidence: A true claim is called violated with probability at most 1 - confidence.
         method: Must be "fixed": all scores are given at once, so they are tested once.
         seed: Seed that breaks ties between scores and chooses the outputs to learn from; None draws a fresh seed, which
-            the result records.  The guarantee is an average over seeds.  Pass a recorded seed to repeat an audit, but
-            never choose among seeds.
+            the result records.  The guarantee is an average over seeds, so never choose among them.
         attacks: Attacks that learn a score if outputs are not numbers.
         included_at_random: How the included canaries were chosen.  "coins": an independent fair coin decided for each
             canary.  "fixed_number": a fixed number of canaries was drawn at random, without replacement.  A number that
@@ -112,8 +110,8 @@ def audit_scores(
 
     Raises:
         TypeError: If an argument has a wrong type.
-        ValueError: If scores cannot be used: missing, all equal, too few, integers that no float equals, or numbers on
-            one side and no number on the other side.
+        ValueError: If scores are missing, all equal, too few, integers that no float equals, or numbers on one side
+            only.
     """
     began = time.perf_counter()
     check_independence(independence)
@@ -155,10 +153,10 @@ def audit_given(
     dependent: tuple[str, ...] = (),
     ignored: tuple[str, ...] = (),
 ) -> AuditResult:
-    """Audit scores that have been read.  Arguments that are not explained here are those of `audit_scores`.
+    """Audit scores that have been read, with the arguments of `audit_scores`.
 
-    `dependent` holds reasons why no guarantee holds.
-    `ignored` holds reasons why the runs seem to ignore their datasets; it is not used if a bound on mu is above 0.
+    `dependent` holds reasons why no guarantee holds, and `ignored` why the runs seem to ignore their datasets, which
+    does not count if a bound on mu is above 0.
     """
     check_confidence(confidence)
     claimed = NO_CLAIM if claim is None else claim_of("claim", claim)
@@ -314,21 +312,18 @@ def audit_one_run(
 ) -> AuditResult:
     """Try to refute a claim from one output of a mechanism whose data included each of m canaries at random.
 
-    The function equals `audit_scores` with `independence=None`: scores may depend on each other in any way.
+    The function equals `audit_scores` with `independence=None`: scores may depend on each other in any way.  Arguments
+    that are not explained here are those of `audit_scores`.
 
     Args:
-        scores: (m,), how strongly the output suggests that each canary was included.  Higher scores mean a stronger
-            suggestion; +-inf is allowed.
-        included: (m,), booleans: whether each canary was included.  The scores may depend on the inclusion only through
-            the output.
-        claim: The claim to test, or text for `parse_claim`; None to measure only.  The claim is about adding or
-            removing one canary; see `inference.one_run` for the theorems.
-        confidence: As in `audit_scores`.
-        included_at_random: As in `audit_scores`.
+        scores: (m,), how strongly the output suggests that each canary was included; +-inf is allowed.
+        included: (m,), booleans: whether each canary was included.  The scores may depend on it only through the
+            output.
+        claim: The claim about adding or removing one canary, or text for `parse_claim`; None to measure only.  See
+            `inference.one_run` for the theorems.
         run: (m,), the name or number of each canary's run, if the canaries come from several independent runs.  Each
             run must have fresh coins.
-        seed: Seed of the order of equal scores, as in `audit_scores`.
-        name: Name of the audit in reports.
+        seed: Seed of the order of equal scores.
 
     Returns:
         The result, without a certified trade-off curve, because a single run bounds no curve.
@@ -371,10 +366,7 @@ def audit_one_run(
 
 
 def _same_coins(run: AnyArray, included: AnyArray, *, drawn: bool) -> tuple[str, ...]:
-    """Name two runs that included exactly the same canaries, if this coincidence is improbable (`_BY_CHANCE`).
-
-    A run whose canaries are sorted by inclusion is skipped, because their order carries no information.
-    """
+    """Name two runs that included exactly the same canaries, if this coincidence is improbable (`_BY_CHANCE`)."""
     names = np.unique(run)
     seen: dict[bytes, Any] = {}
     for label in names:

@@ -107,11 +107,9 @@ class SequentialAudit:
         return Turn(pair=pair, near=near and not to_the_end)
 
     def observe(self) -> None:
-        """Make further runs after a refutation that ended the audit early.
+        """Make further runs after a refutation that ended the audit early, at most half of those that are left.
 
-        The tests of independence need some on each pair, because dependent runs may have caused the early end.  On
-        the strongest pair, the attacks learn from more of them, for the sake of the region that fresh runs will count.
-        At least half of the runs that are left remain for the fresh runs.
+        Tests of independence need some on each pair, and on the strongest pair the attacks learn from more of them.
         """
         if not self.refuted or self.measure or self.collector.void or self.collector.interrupted:
             return
@@ -228,12 +226,11 @@ class SequentialAudit:
             self._new.clear()
 
     def _next_pair(self) -> int:
-        """Return the pair with the largest upper confidence bound on the growth rate of its evidence.
+        """Return the pair whose evidence has the largest upper confidence bound on its growth rate.
 
-        The bound is growth + sqrt(2 log(all trials) variance / trials of the pair), where growth rate and variance are
-        those of the pair's best bet so far (UCB: Auer, Cesa-Bianchi & Fischer 2002).  Pairs without a score come first.
-        If a leak is rare, a few runs are too few to estimate the variance or to learn a score.  Therefore every pair
-        gets at least a quarter of an even share.
+        The bound is growth + sqrt(2 log(all trials) variance / trials of the pair) of its best bet so far (UCB: Auer,
+        Cesa-Bianchi & Fischer 2002).  Pairs without a score come first, and every pair gets at least a quarter of an
+        even share, because rare leaks show in many runs only.
         """
         spent, learners = self.collector.spent, self.collector.learners
         left = self._usable
@@ -261,11 +258,7 @@ class SequentialAudit:
         return int(left[np.argmax(growth + np.sqrt(2 * math.log(bets.sum()) * variance / bets))])
 
     def _best_in_hindsight(self, left: npt.NDArray[np.intp]) -> int | None:
-        """Return the pair with the largest growth in hindsight, if outputs have few values on all pairs; else None.
-
-        It is the log-wealth that the present score of a pair would have won on all outputs of the pair, divided by
-        their number.  The log-wealth is increased by 1 nat, so pairs with few trials are tried again.
-        """
+        """Return the pair whose present score would have won most per output; None unless outputs have few values."""
         growth = []
         for pair in left:
             few = self.collector.learners[pair].few_values
@@ -291,10 +284,7 @@ def _dataset_keys(pairs: Sequence[Pair]) -> list[tuple[Hashable, Hashable]]:
 
 @dataclass(kw_only=True)
 class LateBetting:
-    """The choice of late bets, and the wealth since the first of them.
-
-    After half of the trials, all wealth is put on one bet as soon as it is at least e^`LEAST_LOG_E`.
-    """
+    """The choice of late bets after half of the trials, as soon as the wealth is at least e^`LEAST_LOG_E`."""
 
     tested: TradeoffFunction  # the claim, symmetrized
     planned: Planned | None

@@ -59,9 +59,9 @@ def make_witness(
 ) -> Witness | None:
     """Find the region with the strongest evidence against the claim; None if no region has outputs on both sides.
 
-    Scores change while attacks learn.  Therefore some scores were frozen during the audit (`Learner.hindsight`).  The
-    region of a frozen score is chosen from the outputs before that moment, and counted on the outputs after it.  If no
-    such region shows a violation clearly, the counts of all scores are used, and `counted` is "moving".
+    Scores change while attacks learn, so some were frozen during the audit (`Learner.hindsight`).  The region of a
+    frozen score is chosen from outputs before that moment, and counted on those after it.  If none shows a violation
+    clearly, the counts of all scores are used, and `counted` is "moving".
     """
     if threshold is not None:
         scores = np.array([counts0, counts1])

@@ -51,7 +51,7 @@ def shared_confidences(confidences: Sequence[float]) -> list[float]:
 
 
 def e_bh(e_values: Sequence[float], *, false_discovery_rate: float) -> list[int]:
-    """Return the indices of the claims that the e-BH procedure rejects.
+    """Return the indices, in ascending order, of the claims that the e-BH procedure rejects.
 
     Theorem:
         Given m e-values, let k be the largest number such that the k-th largest e-value is at least m / (k q), where q
@@ -64,9 +64,6 @@ def e_bh(e_values: Sequence[float], *, false_discovery_rate: float) -> list[int]
             most 1 if its claim is true.  The wealth of a sequential test at a stopping time is an e-value.  The maximum
             of the wealth over time is not an e-value.
         false_discovery_rate: Maximum expected share of true claims among the rejected claims, in (0, 1).
-
-    Returns:
-        The indices in ascending order.
 
     Raises:
         ValueError: If the rate is out of its range, or an e-value is negative or NaN.

@@ -37,6 +37,9 @@ from dpaudit.numerics import Array, bisect, kept, log_choose
 def p_value(claim: TradeoffFunction, m: int, r: int, v: int) -> float:
     """Bound the probability of v or more right guesses under a claim.
 
+    The `r` guesses about `m` canaries are fixed in advance; `v` are right.  The claim, about one canary, is
+    symmetrized.
+
     Theorem:
         The minimum of the following two numbers is a p-value of the claim:
 
@@ -48,12 +51,6 @@ def p_value(claim: TradeoffFunction, m: int, r: int, v: int) -> float:
         most s if and only if v* or more guesses are right, which has probability at most s.
 
     The bound is sharp for claims of (epsilon, delta)-DP.
-
-    Args:
-        claim: Claim about the presence of one canary, which the function symmetrizes.
-        m: Number of canaries.
-        r: Number of guesses, fixed in advance.
-        v: Number of right guesses.
 
     Raises:
         ValueError: If 0 <= v <= r <= m is violated.

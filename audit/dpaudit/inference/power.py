@@ -40,9 +40,8 @@ def power_margin(
 ) -> float:
     """Estimate the log-wealth in nats that the test exceeds with probability `power`, minus log(1/significance).
 
-    The log-wealth of a single bet is a sum of independent terms, so its distribution is approximately normal.  The
-    log-wealth of all bets together is at least that of the best bet.  The estimate is used to plan and explain audits,
-    and does not affect verdicts.
+    The log-wealth of a bet is nearly normal, and that of all bets is at least that of the best.  No verdict depends on
+    it.
     """
     growth, variance = growths(strategy, claim, truth, coin_selected=coin_selected)
     reached = strategy.log_weights + trials * growth - ndtri(power) * np.sqrt(trials * variance)
@@ -70,6 +69,8 @@ def growths(
 def certain_trials(strategy: Strategy, claim: TradeoffFunction, truth: Law, needed: Array, power: float) -> float:
     """Return trials after which the log-wealth of one bet exceeds its threshold with a given probability.
 
+    `needed` are the log-wealths c of the m bets in nats, (m,); the result is inf if no bet grows.
+
     Theorem (Chernoff 1952).  Let G be the sum of the changes in log-wealth of a bet in n independent trials, and let
     k(s) = log E[exp(-s g)] be the logarithm of the moment generating function of one change g.  For all s > 0,
 
@@ -78,16 +79,6 @@ def certain_trials(strategy: Strategy, claim: TradeoffFunction, truth: Law, need
     So n = (s c - log(1 - power)) / -k(s) trials suffice for every s with k(s) < 0.  The least number over a grid of s
     and over the bets with the largest growth is returned.  In contrast to a normal approximation, the number is on the
     safe side even if the evidence comes from few outputs, as under claims that allow large losses.
-
-    Args:
-        strategy: The m bets of the sequential test.
-        claim: The claim under test.
-        truth: Probabilities of the bins under the mechanism.
-        needed: The log-wealth c that each bet has to attain, in nats; an array of shape (m,).
-        power: The probability, in (0, 1).
-
-    Returns:
-        The number of trials; inf if no bet grows.
     """
     p, q = truth
     payoffs0, payoffs1 = strategy.log_payoffs0, strategy.log_payoffs1  # not clipped, because rare ruin counts
@@ -114,10 +105,7 @@ def _payoffs(strategy: Strategy) -> tuple[Array, Array, Array, Array]:
 
 
 def threshold_margin(claim: TradeoffFunction, truth: Law, trials: int, *, significance: float, power: float) -> float:
-    """Estimate the margin, in standard deviations, by which the fixed test with the best threshold refutes a claim.
-
-    The estimate assumes that the signed root of the log-likelihood ratio is normal with variance 1.
-    """
+    """Estimate the margin, in standard deviations, by which the fixed test with the best threshold refutes a claim."""
     reached = float(np.max(deviations(claim, trials * truth[0], trials, trials * truth[1], trials)))
     return reached - float(-ndtri(significance) + ndtri(power))
 
@@ -132,10 +120,9 @@ def fixed_margin(
 ) -> float:
     """Estimate the margin, in standard deviations, by which a fixed audit with a learned region refutes a claim.
 
-    The function simulates complete audits: the pilot, the choice of the region, and the counts of outputs in the
-    region.  The outcomes are sorted by their evidence.  The result is the margin of the exact test at a quantile of the
-    outcomes that is exceeded with a probability slightly above `power`.  The seed of the simulation is fixed.  If
-    `threshold_margin` is negative, the function does not simulate any audit and returns it.
+    Complete audits are simulated, with a fixed seed, and sorted by evidence.  The margin is that of the exact test at a
+    quantile that is exceeded with a probability slightly above `power`.  A negative `threshold_margin` is returned
+    itself.
     """
     best = threshold_margin(claim, truth, trials, significance=significance, power=power)
     if best < 0:
@@ -175,20 +162,15 @@ def least_detectable_fixed(
 
 
 def least_detectable(claim: TradeoffFunction, margin: Callable[[Law], float]) -> TradeoffFunction | None:
-    """Find the smallest violation with a margin >= 0, if the attack knows the exact likelihood ratio.
-
-    Returns:
-        The strongest claim that the violating mechanism satisfies; None if no violation in the family is detectable.
-    """
+    """Find the strongest claim that the smallest violation with a margin >= 0 satisfies; None if there is none."""
     return least_in_family(claim, lambda truth: margin(scaled(truth, 1.0)) >= 0)
 
 
 def least_in_family(claim: TradeoffFunction, seen: Callable[[TradeoffFunction], bool]) -> TradeoffFunction | None:
     """Return the claim with the smallest parameter for which `seen` is true; None if there is none up to 60.
 
-    The family is Laplace noise for a Laplace claim, and randomised response for a claim of epsilon-DP or (epsilon,
-    delta)-DP.  For all other claims, the family is Gaussian noise.  The parameter is rounded up to three significant
-    digits.
+    The family is Laplace noise for a Laplace claim, randomised response for (epsilon, delta)-DP, and else Gaussian
+    noise.  The parameter is rounded up to three significant digits.
     """
     family = _family(claim)
     first = bisect_left(_COARSE, True, key=lambda parameter: seen(family(parameter)))
@@ -239,15 +221,14 @@ def _readable(value: float) -> float:
 
 
 def rule_of_three_rate(trials: float) -> float:
-    """Return the probability of an event that occurs in none of `trials` runs with probability 5 %.
-
-    By the rule of three, the result is approximately 3/trials.
-    """
+    """Return the probability, about 3/trials, of an event that occurs in none of `trials` runs with probability 5 %."""
     return float(-np.expm1(math.log(0.05) / trials)) if trials else 1.0
 
 
 def largest_epsilon(trials: float, *, significance: float) -> float:
-    """Return the epsilon above which no valid test can refute epsilon-DP with certainty.
+    """Return the epsilon in nats above which no valid test can refute epsilon-DP with certainty; 0 without trials.
+
+    `trials` is n, summed over all pairs; it may be a half-integer if the total number of outputs is odd.
 
     Theorem:
         Let a test of the claim "the mechanism is epsilon-DP" use n runs on d0 and n runs on d1, summed over all pairs
@@ -266,14 +247,6 @@ def largest_epsilon(trials: float, *, significance: float) -> float:
         output, so the second statement applies to both tests.  Hence `epsilon_lower(0)` never exceeds this value.
 
         Other tests may refute a larger epsilon, but only with probability at most s (1 + e^-epsilon)^(2n).
-
-    Args:
-        trials: Number n of runs on each dataset, summed over all pairs.  May be a half-integer if the total number of
-            outputs is odd.
-        significance: Significance s of the test, in (0, 1).
-
-    Returns:
-        The epsilon in nats.  It is 0 if there are no trials.
     """
     if trials <= 0:
         return 0.0

@@ -251,7 +251,7 @@ class Fitting:
     def second_stage(self, memory: PastOutputs, blocks: list[Block]) -> tuple[Stacked, tuple[Array, Array]] | None:
         """Fit attacks to two thirds of all outputs, and weights to the others, which are new; return their scores.
 
-        The list of blocks is emptied.  The result is None if too few outputs can be held out.
+        The list of blocks is emptied.  None if too few outputs can be held out.
         """
         numbers = plain([*memory.blocks, *blocks])
         new = sum(len(block[0]) for block in numbers if block in blocks)

@@ -1,7 +1,6 @@
 """Calls attacks: isolates those of third parties, handles exceptions, and tests whether scores depend on other outputs.
 
-OpenMP threads wait for each other in busy loops.  If other processes use the cores, these loops can prolong a fit from
-milliseconds to seconds.  With one thread, the results also do not depend on the number of cores.
+With one thread, fits do not wait in OpenMP's busy loops, and do not depend on the number of cores.
 """
 
 from __future__ import annotations
@@ -99,11 +98,10 @@ def guarded(attacks: Sequence[Attack]) -> Iterator[None]:
 
 
 def asked(scorer: Scorer, view: View) -> tuple[Array, str]:
-    """Compute the scores of n outputs by a scorer, and handle exceptions that the scorer raises.
+    """Compute the scores of n outputs, and say how the scorer failed, "" if it did not.
 
-    An exception on one output must not change the scores of other outputs, so outputs are halved until those that cause
-    exceptions are isolated.  These have the score 0, and other scores are clipped to +-60 nats.  The second result
-    describes the failure, "" if there is none.
+    Outputs are halved until those that raise exceptions, which get the score 0, are isolated.  Scores are clipped to
+    +-60.
     """
     if not len(view):
         return np.zeros(0), ""

@@ -1,7 +1,7 @@
 """Learns to distinguish outputs of the two datasets of one pair.
 
-A learner scores fresh outputs, judges its attacks by these scores, stores the outputs, and refits the attacks at
-certain numbers of trials.  It also freezes scores, and applies them to later outputs, to find a region for the witness.
+A learner scores fresh outputs, judges its attacks by these scores, stores the outputs, and refits at certain numbers of
+trials.  It also freezes scores and applies them to later outputs, to find a region for the witness.
 """
 
 from __future__ import annotations
@@ -37,10 +37,7 @@ def _no_counts() -> BinCounts:
 
 @dataclass(kw_only=True, eq=False)
 class Moment:
-    """A score that was frozen during an audit, with the histogram of its values on later outputs.
-
-    The attributes `score`, `number` and `before` are fixed before the first output counted in `after` is sampled.
-    """
+    """A score that was frozen during an audit, and its histogram on later outputs, which did not influence it."""
 
     score: Score
     chosen_expert: int | None  # attack whose scores alone were bet on when the score was frozen; None for the mixture
@@ -181,8 +178,8 @@ class Learner:
     def score_fresh(self, outputs0: Outputs | Array, outputs1: Outputs | Array) -> tuple[Array, Array]:
         """Score fresh outputs of d0 and of d1, and update the weights of the attacks by the log-loss of these scores.
 
-        The score of an output depends only on this output and on the outputs of earlier blocks.  An attack that fails
-        on an output gives it the score 0, and is dropped after the block, so the scores of other outputs do not change.
+        A score depends only on its output and on earlier blocks; an attack that fails on an output scores it 0 and is
+        dropped.
         """
         sides, score = (as_outputs(outputs0), as_outputs(outputs1)), self.current()
         (parts0, parts1), (scores0, scores1), failures = self._rechecks.of_each(sides, score)
@@ -195,10 +192,7 @@ class Learner:
         return scores0, scores1
 
     def learn(self, outputs0: Outputs | Array, outputs1: Outputs | Array) -> None:
-        """Store as many outputs of d0 as of d1, and refit the attacks if enough were stored since the last fit.
-
-        Each time the number of trials has doubled, the score is frozen for `hindsight`.
-        """
+        """Store as many outputs of d0 as of d1; refit after enough new ones, and freeze a score at each doubling."""
         assert self._stacked is None, "a stacked score learns no more"
         block = as_outputs(outputs0), as_outputs(outputs1)
         if self.few_values is not None:
@@ -230,8 +224,7 @@ class Learner:
     def hindsight(self) -> list[Moment]:
         """Return the scores that were frozen earlier, oldest first, with the counts of their values on later outputs.
 
-        The times at which scores are frozen depend on numbers of trials only.  If bets use the scores of one attack
-        alone, the scores that were frozen before this decision are omitted.
+        Those from before bets used the scores of one attack alone are omitted.
         """
         self._catch_up()
         chosen = self._mixing.chosen_expert
@@ -266,10 +259,9 @@ class Learner:
         return min(settings.max_second_stage_rows, by_numbers, self._memory.max_rows_by_size)
 
     def fit_second_stage(self, blocks: list[Block]) -> tuple[Array, Array] | None:
-        """Fit the score a last time, to new and stored outputs, and empty the list of blocks; the score is then final.
+        """Fit the score a last time, to new and stored outputs, and empty the list of blocks.
 
-        Return the scores of the held-out outputs of d0 and of d1, or None, without a change of the score, if too few
-        outputs are plain numbers.
+        Return the held-out scores of d0 and d1; None, and an unchanged score, if too few outputs are plain numbers.
         """
         with guarded(self.attacks):
             found = self._fitting.second_stage(self._memory, blocks)

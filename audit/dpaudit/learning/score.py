@@ -1,8 +1,8 @@
-"""Defines frozen scores: functions that estimate the log-likelihood ratio of an output and no longer change.
+"""Frozen scores: functions that estimate the log-likelihood ratio of an output and no longer change.
 
-After a second stage, a score combines the mixture of all attacks with attacks that were fitted to far more outputs.  A
-logistic regression on held-out outputs determines the weights (stacking, Wolpert 1992).  If bets on the scores of one
-component alone would have won clearly more against the claim, this component is the final score (`weights.Experts`).
+After a second stage, a score combines the mixture with attacks that were fitted to far more outputs, with weights from
+a logistic regression on held-out outputs (stacking, Wolpert 1992), or is one of these components if bets on it alone
+would have won clearly more (`weights.Experts`).
 """
 
 from __future__ import annotations
@@ -87,15 +87,10 @@ _KNOWN = 512  # values of a block whose scores are cached, at most
 class Score:
     """A function that maps an output to a combined score, from frozen scorers and frozen weights of the attacks.
 
-    The score of an output depends on this output only, neither on other outputs of a block nor on earlier calls:
-
-    - an output is known to the encoding, and has its features, by its own value (`outputs.block`),
-    - the scorers of built-in attacks give a row the same bits in every block, and the combined score is rounded to
-      multiples of 10^-9, between which the cuts of the bins lie (`inference.grid`),
-    - a value has a score of its own or has none, whatever stands beside it.
-
-    `Rechecks` detects third-party attacks that violate this rule.  So the scores of later outputs are independent given
-    the past if the outputs are.
+    A score depends on its output only, not on the block or earlier calls: encodings judge an output by its own value
+    (`outputs.block`), built-in scorers give a row the same bits in every block, and scores are multiples of 10^-9,
+    between which the cuts of the bins lie (`inference.grid`).  `Rechecks` detects third-party attacks that violate this
+    rule.
     """
 
     attacks: Sequence[Attack]
@@ -145,10 +140,7 @@ class Score:
         return self.combined({i: self.of_attack(i, outputs)[0] for i in self.scorers}, outputs)
 
     def combined(self, parts: Mapping[int, Array], outputs: Outputs) -> Array:
-        """Combine the given scores of n outputs by each attack; shape (n,).
-
-        The result is their weighted mean, except for outputs whose values have scores of their own.
-        """
+        """Combine the scores of n outputs by their weighted mean, (n,), except for values with scores of their own."""
         scores = weighted_mean(parts, self.mixture, len(outputs))
         return scores if self.few_values is None else self.few_values(outputs, scores)
 

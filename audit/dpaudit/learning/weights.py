@@ -1,20 +1,15 @@
 """Combines the scores of several attacks into one score, by predictive model weights or by the choice of one attack.
 
-The combined score is the weighted mean of the attacks' log-likelihood ratios.
+The combined score is the weighted mean of log-likelihood ratios, with weights proportional to exp(-L), where L is the
+discounted sum of an attack's log-losses on unseen outputs.  Without discounting, this is the posterior probability
+(Dawid 1984, prequential statistics), and a simple attack would keep its weight long after a flexible one has become
+better (catch-up phenomenon: van Erven, Gruenwald & de Rooij 2012).
 
-The weight of an attack is proportional to exp(-L), where L is the discounted sum of its log-losses on unseen outputs.
-Without discounting, it would be the posterior probability under a uniform prior (Dawid 1984, prequential statistics),
-and a simple attack would keep the largest weight long after a flexible attack has become better (the catch-up
-phenomenon of van Erven, Gruenwald & de Rooij 2012).  So losses are discounted as the number of trials grows.  An attack
-with a head start, such as `known_noise`, abstains unless a law fits the outputs, which is evidence for its ratios.
+The mean log-loss hardly shows a violation in few outputs, so `Experts` computes the wealth of bets on each attack alone
+and on the mixture from unseen outputs, and uses one attack alone if it would have won clearly more.
 
-The mean log-loss hardly shows a violation in few outputs, although it is strong evidence against a claim.  So `Experts`
-also computes the wealth of bets on the scores of each attack alone, and of bets on the mixture, from scores of unseen
-outputs only.  If one attack alone would have won clearly more, its scores are used instead of the mean.
-
-An attack whose loss exceeds the least loss by more than 10 nats is suspended: it is neither fitted nor used until the
-number of trials has doubled, and returns with a loss of 3 nats above the least.  Suspensions and choices depend on past
-blocks only, so they affect no guarantee.
+An attack whose loss exceeds the least by more than 10 nats is suspended until the number of trials has doubled, and
+returns 3 nats above the least.  All this depends on past blocks only, so it affects no guarantee.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
 """Reads claims, pairs and mechanisms from objects of other libraries: from import to verdict in three lines.
 
-Each module is named after a library and has a function `subject`, which returns a `Subject`.  `audit_subject` audits a
-subject.  The libraries are optional, and each of them is imported at the first use.
+Each module is named after an optional library and has a function `subject`, whose result `audit_subject` audits.
 
     from dpaudit.libraries import audit_subject, opendp
     result = audit_subject(opendp.subject(measurement))
 
-The subpackage `inside` calls the libraries.  It also runs in private environments, which do not contain dpaudit.
-Therefore it needs only the standard library, and this package imports nothing when it is loaded.
+The subpackage `inside` calls the libraries, also in private environments without dpaudit, so it needs only the standard
+library, and this package imports nothing when it is loaded.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Makes subjects from events of dp-accounting: a simulation of the event, audited against the accountant's claim.
-
-The audit then tests the accountant.  Every event of this module has a pair of output distributions that is known
-exactly, and the claim must be true for this pair.
-"""
+"""Makes subjects from events of dp-accounting: a simulation of the event, with known laws, tests the accountant."""
 
 from __future__ import annotations
 
@@ -27,13 +23,11 @@ def subject(event: Any, *, accountant: Any = None, name: str = "") -> Subject:
 
     Args:
         event: A `DpEvent`: noise, compositions and Poisson subsampling of noise, in any nesting.
-        accountant: An accountant that has composed nothing, for adding or removing one record.  The function uses a
-            copy.  None means a new `PLDAccountant`.
+        accountant: One that has composed nothing, for adding or removing one record; copied.  None: `PLDAccountant`.
         name: The name of the audit; by default, the text of the event.
 
     Raises:
-        UnknownSubject: If the event cannot be simulated, or if the accountant does not support it, has composed other
-            events, or has another neighbouring relation.
+        UnknownSubject: If the event cannot be simulated, or the accountant is not of this kind or does not support it.
         ImportError: If dp-accounting is not installed.
     """
     _simulated(event, np.zeros(1), np.random.default_rng(0))
@@ -98,12 +92,6 @@ def _simulated(event: Any, sums: Array, rng: np.random.Generator) -> Array:
 
 
 def _claim(accountant: Any) -> TradeoffFunction:
-    """Read the accountant's delta at finitely many epsilons.
-
-    Theorem:
-        (epsilon_i, delta_i)-DP for every i holds exactly if the trade-off curve is at least the maximum of the curves
-        f_{epsilon_i, delta_i}; Dong, Roth & Su 2022, Prop. 6.  The profile at some epsilons is a part of the complete
-        profile, so a refutation of this claim refutes the accountant's profile.
-    """
+    """Read the accountant's delta at finitely many epsilons, a part of its profile (Dong, Roth & Su 2022, Prop. 6)."""
     deltas = np.minimum.accumulate([min(1.0, float(accountant.get_delta(epsilon))) for epsilon in _EPSILONS])
     return PrivacyLoss(epsilon=_EPSILONS, delta=deltas)

@@ -1,7 +1,6 @@
 """Reads OpenDP's debug texts of domains, and selects values of a domain that may expose a fault.
 
-All releases describe domains, metrics and measures by texts such as `VectorDomain(AtomDomain(bounds=[0, 10], T=i32),
-size=5)` and `MapDomain { key_domain: AtomDomain(T=String), ... }`.  The values are both ends of a domain, its middle,
+The texts are such as `VectorDomain(AtomDomain(bounds=[0, 10], T=i32), size=5)`; the values are both ends, the middle,
 nulls, NaN and the limits of the type.
 """
 

@@ -1,9 +1,8 @@
 """Reads subjects from mechanisms, tools and models of diffprivlib.
 
-The claim is the epsilon and the delta of the object.  The pairs follow from its sensitivity, its bounds and its
-categories.  diffprivlib computes sensitivities for one replaced record, except for histograms, whose sensitivity of 1
-holds for one additional record.  A replaced record of k-means must stay in its cluster, so only k-means with one
-cluster has generated pairs.
+The claim is the epsilon and the delta of the object, and the pairs follow from its sensitivity, bounds and categories.
+Sensitivities are for one replaced record, but for histograms for one additional record.  A replaced record of k-means
+must stay in its cluster, so only k-means with one cluster has generated pairs.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def subject(made: Any, *, pairs: Iterable[Pair] | None = None, name: str = "", *
         **arguments: The arguments of a tool, such as epsilon=1 and bounds=(0, 1).
 
     Raises:
-        UnknownSubject: If the claim or the pairs cannot be read.  The message says what to give.
+        UnknownSubject: If the claim or the pairs cannot be read; the message says what to give.
     """
     if arguments or (callable(made) and not isinstance(made, type | functools.partial) and not hasattr(made, "fit")):
         made = functools.partial(made, **arguments)

@@ -1,8 +1,4 @@
-"""Generates candidate pairs of neighbouring datasets of plain values, the most promising pairs first.
-
-Each function yields (d0, d1, label).  A pair may be too far apart, for example because of a rounding error; exact
-distances then leave it out.
-"""
+"""Generates candidate pairs (d0, d1, label) of plain values, the most promising first; some may be too far apart."""
 
 from __future__ import annotations
 
@@ -175,10 +171,7 @@ def tables(
     most_rows: int = 10,
     groups: int | None = None,
 ) -> Iterator[Candidate]:
-    """Yield pairs of tables in which the second table has one additional user, or one additional row.
-
-    The rows of the first table belong to users 0, 1, and so on; each has one row.
-    """
+    """Yield pairs of tables in which the second has one more user, or one more row; a user of the first has one row."""
     usual, high = ({name: cells.usual[end] for name, cells in columns.items()} for end in (0, -1))
     spread = [
         {name: cells.usual[number % len(cells.usual)] for name, cells in columns.items()}
@@ -261,10 +254,7 @@ def symmetric(x: Dataset, y: Dataset) -> Distance:
 
 
 def map_distances(x: Mapping[Hashable, float], y: Mapping[Hashable, float]) -> tuple[int, Distance, Distance, Distance]:
-    """Return how many keys differ, and the L1 norm, the squared L2 norm and the maximum of the differences.
-
-    A missing key counts as 0 in the norms, and as a difference even from 0 in the number of keys.
-    """
+    """Return how many keys differ, and the L1 norm, the squared L2 norm and the maximum of the differences."""
     keys = list(x.keys() | y.keys())
     different = sum(k not in x or k not in y or absolute(x[k], y[k]) != 0 for k in keys)
     apart = differences([x.get(k, 0) for k in keys], [y.get(k, 0) for k in keys])

@@ -1,8 +1,4 @@
-"""Makes subjects from functions with a stated sensitivity: the function plus calibrated noise.
-
-The audit then tests the stated sensitivity.  If the function changes by more between neighbouring datasets, the noise
-is too small, and the claim is false.
-"""
+"""Makes subjects from functions plus noise that is calibrated to a stated sensitivity, which the audit thus tests."""
 
 from __future__ import annotations
 
@@ -38,19 +34,19 @@ def subject(
 
     Args:
         function: The function of an array of records, such as `numpy.mean`.
-        sensitivity: The stated largest change of the function between neighbouring datasets.  The change is measured in
-            the L1 norm if `epsilon` is given, and in the L2 norm if `mu` is given.
+        sensitivity: The stated largest change of the function between neighbouring datasets, in the L1 norm if
+            `epsilon` is given, and in the L2 norm if `mu` is given.
         epsilon: The epsilon of Laplace noise with scale sensitivity / epsilon.
         mu: The mu of Gaussian noise with standard deviation sensitivity / mu.
         pairs: Pairs of neighbouring datasets; None generates pairs from the following arguments.
         bounds: The smallest and the largest record.
         size: The number of records of the larger dataset.
-        relation: The neighbouring relation, "replace_one" or "add_remove".
+        relation: "replace_one" or "add_remove".
         name: The name of the audit; by default, the name of the function.
 
     Raises:
-        UnknownSubject: If not exactly one of `epsilon` and `mu` is given, if a number is not positive, or if the
-            relation is unknown.
+        UnknownSubject: If not exactly one of `epsilon` and `mu` is given, a number is not positive, or the relation is
+            unknown.
         ValueError: If the pairs cannot be generated.
     """
     if (epsilon is None) == (mu is None):
@@ -80,14 +76,7 @@ def subject(
 
 
 def _claim(function: Function, noise: str, amount: float, dataset: Dataset) -> TradeoffFunction:
-    """Return the claim of noise that is calibrated to the sensitivity.
-
-    Theorem:
-        Gaussian noise with standard deviation D / mu on a function with L2 sensitivity D is mu-GDP; Dong, Roth & Su
-        2022, Thm 1.  Laplace noise with scale D / epsilon on a function with L1 sensitivity D is epsilon-DP; Dwork,
-        McSherry, Nissim & Smith 2006, Prop. 1.  For a single number, the trade-off curve of Laplace noise holds, which
-        is larger; see `claims.LaplaceDP`.
-    """
+    """Return mu-GDP (Dong, Roth & Su 2022, Thm 1), epsilon-DP, or for one number the larger curve of Laplace noise."""
     if noise == "normal":
         return GaussianDP(amount)
     return LaplaceDP(amount) if np.ndim(function(np.asarray(dataset))) == 0 else PureDP(amount)

@@ -1,7 +1,7 @@
 """Reads subjects from measurements of OpenDP.
 
-The claim is the privacy map of the measurement at the distance `d_in`, in the terms of its output measure.  The pairs
-are datasets of its input domain whose distance in its input metric is at most `d_in`.
+The claim is the privacy map at the distance `d_in`, in the terms of the output measure.  The pairs are datasets of the
+input domain whose distance in the input metric is at most `d_in`.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ def subject(
         measurement: A measurement of OpenDP.
         d_in: Distance of neighbouring datasets in the measurement's input metric.  A domain of vectors with a fixed
             size needs d_in=2 with the symmetric distance, because no two vectors of one size have the distance 1.
-        claim: The claim.  If None, the privacy map states it.
-        pairs: Pairs of neighbouring datasets.  If None, the pairs are generated from the input domain and metric.
-        release: A function that converts the measurement's release to the output, such as one that queries a queryable.
+        claim: The claim; None for that of the privacy map.
+        pairs: Pairs of neighbouring datasets; None generates them from the input domain and metric.
+        release: A function that converts the release to the output, such as one that queries a queryable.
         groups: For data frames of users, the maximum number of groups in which one user has rows, such as the limit of
             the query's truncation.  One pair then has a user with a row in each of these groups.
         name: The name of the audit; by default, the constructors of the measurement and its input domain.
 
     Raises:
-        UnknownSubject: If the claim or the pairs cannot be read.  The message says what is known and what to give.
+        UnknownSubject: If the claim or the pairs cannot be read; the message says what is known and what to give.
     """
     if not (hasattr(measurement, "output_measure") and hasattr(measurement, "map") and callable(measurement)):
         raise UnknownSubject(
@@ -122,26 +122,13 @@ def claim_of(facts: JsonObject) -> TradeoffFunction:
 
 
 def _renyi(measure: Node, d_out: Any) -> TradeoffFunction:
-    """Renyi divergence: a curve epsilon(order), read at finitely many orders.
-
-    Theorem:
-        A bound for all orders implies the bounds for some orders.  So the curve of `RenyiDP` for these orders lies
-        below the curve that OpenDP promises, and a refutation of the former refutes the latter.  Mironov 2017, Def. 4.
-    """
+    """Read a curve epsilon(order) at finitely many orders, whose bounds the bound for all orders implies."""
     points = [(order, epsilon) for order, epsilon in d_out if math.isfinite(epsilon)]
     return RenyiDP(order=[order for order, _ in points], epsilon=[epsilon for _, epsilon in points])
 
 
 def _profile(measure: Node, d_out: Any) -> TradeoffFunction:
-    """Smoothed max divergence: a privacy profile delta(epsilon), read at finitely many epsilons.
-
-    Theorem:
-        (epsilon_i, delta_i)-DP for every i holds exactly if the trade-off curve is at least the maximum of the curves
-        f_{epsilon_i, delta_i}; Dong, Roth & Su 2022, Prop. 6.  Fewer epsilons give a smaller maximum, so a refutation
-        of this claim refutes the complete profile.
-
-    A pair (epsilon, delta) is accepted too; releases before 0.7 have such distances.
-    """
+    """Read a profile delta(epsilon) at finitely many epsilons (Dong, Roth & Su 2022, Prop. 6), or a pair."""
     if len(d_out) == 2 and not isinstance(d_out[0], list):
         return ApproxDP(epsilon=d_out[0], delta=d_out[1])
     epsilon, delta = np.transpose(d_out)
@@ -149,16 +136,14 @@ def _profile(measure: Node, d_out: Any) -> TradeoffFunction:
 
 
 def _approximate(measure: Node, d_out: Any) -> TradeoffFunction:
-    """Approximate divergences: a bound (d, delta) of an inner measure that holds outside events of probability delta.
+    """Compose the bound d of an inner measure with (0, delta)-DP: it holds outside events of probability delta.
 
     Theorem:
-        Let P = (1 - delta) P' + delta R and Q = (1 - delta) Q' + delta S, where every test of P' against Q' with type I
-        error alpha has a type II error of at least f(alpha).  A test of P against Q with type I error alpha has a type
-        I error of at most alpha / (1 - delta) on P'.  So its type II error is at least (1 - delta) f(alpha / (1 -
-        delta)) for alpha <= 1 - delta, and at least 0 otherwise.  This curve is f composed with (0, delta)-DP.  It is
-        attained if R and S are singular to each other and to P' and Q'.  Bun & Steinke 2016, Def. 8.1, define
-        approximate zCDP by such events.  For the max divergence, the curve is that of (epsilon, delta)-DP; Dong, Roth &
-        Su 2022, section 3.
+        Let P = (1 - delta) P' + delta R and Q = (1 - delta) Q' + delta S, where tests of P' against Q' have errors of
+        at least f.  A test of P against Q with type I error alpha has at most alpha / (1 - delta) on P', so its type II
+        error is at least (1 - delta) f(alpha / (1 - delta)) for alpha <= 1 - delta, and else 0.  R and S can attain
+        this curve.  Bun & Steinke 2016, Def. 8.1, define approximate zCDP so; for the max divergence, it is (epsilon,
+        delta)-DP.
     """
     loss, delta = d_out
     inner = measure.parts[0] if measure.name == "Approximate" else "MaxDivergence"

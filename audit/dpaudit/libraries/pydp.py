@@ -1,7 +1,7 @@
 """Reads subjects from algorithms of PyDP, the Python package of Google's C++ library.
 
-The claim is the epsilon and the delta that the algorithm reports.  Neighbours differ in one additional record, since
-the default bounds on contributions let each user contribute one record.
+The claim is the epsilon and the delta that the algorithm reports.  Neighbours differ in one additional record, since by
+default each user contributes one record.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Reads subjects from queries of smartnoise-sql.
 
-The claim is the privacy cost that the library computes for the query.  The pairs are tables of the metadata's columns
-that differ in one user, who may have many rows, or in one row if the table has row privacy.  They keep the
-promises of the metadata that the library does not enforce: public groups, rows of a user, bounds and sensitivities.
+The claim is the privacy cost that the library computes for the query.  The pairs are tables that differ in one user,
+who may have many rows, or in one row if the table has row privacy.  They keep what the metadata promises and the
+library does not enforce: public groups, rows of a user, bounds and sensitivities.
 """
 
 from __future__ import annotations
@@ -77,11 +77,7 @@ def pairs_of(facts: JsonObject) -> list[Pair]:
 
 
 def _grouping(query: str, columns: Sequence[str], user: str | None) -> list[str]:
-    """Return the columns that may decide which groups a result has; none if the query has no groups.
-
-    These are the columns that the query names after the first FROM, which may filter or group rows.  If GROUP BY uses
-    an alias or the number of a column, every column may decide, except for a user column that the query does not name.
-    """
+    """Return the columns that may decide which groups a result has: those after FROM, or all with an alias."""
     select, _, rest = re.sub(r"\s+", " ", query.lower()).partition(" from ")
     if "group by " not in rest:
         return []
@@ -94,11 +90,7 @@ def _grouping(query: str, columns: Sequence[str], user: str | None) -> list[str]
 
 
 def _cells(name: str, described: JsonObject, clamped: bool) -> Cells:
-    """Return values of a column: its bounds, a value beyond the bounds, a new category, and a null if nulls occur.
-
-    A stated sensitivity is the largest absolute value, and the library does not enforce it.  No value lies beyond the
-    bounds if the library does not clamp, or if the sensitivity changes the bounds.
-    """
+    """Return values of a column: its bounds or sensitivity, one beyond if clamped, a new category, and a null."""
     kind = described["type"]
     nulls = [("a null", None)] if described.get("nullable", True) and kind != "int" else []
     if kind in ("int", "float"):

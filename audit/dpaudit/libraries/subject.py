@@ -28,8 +28,8 @@ class Subject:
     Args:
         mechanism: The mechanism, in a form that `audit` accepts.
         claim: The claim of the library for neighbouring datasets.
-        pairs: Pairs of neighbouring datasets.  The datasets are plain values such as numbers, lists and dicts, which
-            the mechanism converts to the library's types.
+        pairs: Pairs of plain values such as numbers, lists and dicts, which the mechanism converts to the library's
+            types.
         name: The name of the audit in reports.
         source: The object, its library and the version from which the claim was read.
         claim_stated_by: Who states the claim, as recorded in results; None if this is not recorded.
@@ -76,19 +76,10 @@ def stated_claim(name: str, epsilon: Any, delta: float) -> TradeoffFunction:
 
 
 def audit_subject(subject: Subject, **settings: Any) -> AuditResult:
-    """Audit a subject: `audit(subject.mechanism, subject.claim, subject.pairs, name=subject.name, **settings)`.
+    """Call `audit(subject.mechanism, subject.claim, subject.pairs, name=subject.name, **settings)`.
 
-    A generator of synthetic tables returns its own exceptions as outputs, unless `failures` is "stop" or "retry".
-
-    Args:
-        subject: The subject.
-        **settings: Other arguments of `audit`, such as `trials`, `confidence` and `seed`.
-
-    Returns:
-        The result of `audit`, which records who states the claim.
-
-    Raises:
-        TypeError: If `subject` is not a `Subject`.
+    The result records who states the claim.  A generator of synthetic tables returns its own exceptions as outputs,
+    unless `failures` is "stop" or "retry".  TypeError if `subject` is not a `Subject`.
     """
     if not isinstance(subject, Subject):
         raise TypeError(

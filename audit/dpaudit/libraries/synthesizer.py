@@ -1,7 +1,6 @@
 """Reads subjects from generators of synthetic tables in the fit-and-sample habit.
 
-The claim is the epsilon and the delta of the constructor.  The pairs are tiny tables that are made from a schema.  In
-each run, a new object is fitted to a table, and the output is a synthetic table.
+The claim is the epsilon and the delta of the constructor, and the pairs are tiny tables that are made from a schema.
 """
 
 from __future__ import annotations
@@ -80,10 +79,7 @@ def refuse_failures(name: str, outputs: RawOutputs, pair: Pair) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Synthesizer(LibraryObject, inside=inside):
-    """A generator as a mechanism on lists of rows.
-
-    Libraries draw from the global generators of `random`, numpy and torch, which dpaudit seeds before each run.
-    """
+    """A generator as a mechanism on lists of rows; it draws from global generators, seeded before each run."""
 
     named: str = ""
 

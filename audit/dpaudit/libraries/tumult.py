@@ -1,8 +1,7 @@
 """Reads subjects from measurements of Tumult Core.
 
-The claim is the privacy function of the measurement at the distance `d_in`, in the terms of its output measure.  The
-pairs are datasets of its input domain whose distance in its input metric is at most `d_in`.  Tumult Core computes
-exactly, and its privacy loss is rounded up to a float.
+The claim is the privacy function at the distance `d_in`, in the terms of the output measure, rounded up to a float.
+The pairs are datasets of the input domain whose distance in the input metric is at most `d_in`.
 """
 
 from __future__ import annotations
@@ -33,18 +32,18 @@ def subject(
     groups: int | None = None,
     name: str = "",
 ) -> Subject:
-    """Read the claim and the pairs of a measurement.
+    """Read the claim and the pairs of a measurement of `tmlt.core.measurements`.
 
     Args:
-        measurement: A measurement of `tmlt.core.measurements`.
+        measurement: The measurement.
         d_in: Distance of neighbouring datasets in the measurement's input metric.
-        claim: The claim.  If None, the privacy function states it.
-        pairs: Pairs of neighbouring datasets.  If None, the pairs are generated from the input domain and metric.
+        claim: The claim; None for that of the privacy function.
+        pairs: Pairs of neighbouring datasets; None generates them from the input domain and metric.
         groups: For data frames of users, the maximum number of groups in which one user has rows.
         name: The name of the audit; by default, the class of the measurement and its input domain.
 
     Raises:
-        UnknownSubject: If the claim or the pairs cannot be read.  The message says what is known and what to give.
+        UnknownSubject: If the claim or the pairs cannot be read; the message says what is known and what to give.
     """
     if not (hasattr(measurement, "privacy_function") and hasattr(measurement, "output_measure")):
         raise UnknownSubject(

@@ -1,7 +1,6 @@
 """Reads the outputs of mechanisms, and computes the feature matrices that attacks receive.
 
-An object of the class `Outputs` stores a block of outputs in the form in which the mechanism returned them.  An
-encoding converts outputs into a feature matrix.  Each encoding is fitted to past outputs.
+`Outputs` is a block of outputs as the mechanism returned them, and an encoding, fitted to past outputs, gives features.
 """
 
 from dpaudit.outputs.block import VIEWS, Outputs, View

@@ -102,10 +102,7 @@ class Outputs:
         return list(raw)
 
     def unknown_outputs(self, encoding: Encoding) -> npt.NDArray[np.bool_] | None:
-        """Return a mask (n,) of the outputs that the encoding cannot represent; None if it represents all outputs.
-
-        An output is known or unknown by itself, whatever the other outputs are.
-        """
+        """Return a mask (n,) of the outputs that the encoding cannot represent; None if it represents all."""
         if not isinstance(encoding, PlainEncoding) or self.kind == encoding.kind:
             return None
         if self._unknown is None or self._unknown[0] is not encoding:
@@ -234,11 +231,7 @@ class Outputs:
 
     @classmethod
     def join(cls, blocks: Sequence[Outputs]) -> Outputs:
-        """Concatenate at least one block.
-
-        The result keeps a cached view if all blocks have this view for the same encoding, unless it is too large or can
-        be computed faster than copied.
-        """
+        """Concatenate at least one block, with a view that all have for one encoding, unless it is large or cheap."""
         if len(blocks) == 1:
             return blocks[0]
         arrays = [block.array for block in blocks if block.array is not None]

@@ -1,17 +1,12 @@
 """Computes columns from features: additional columns with their names, bits of numbers, and scaled columns.
 
-Each kind of column has revealed bugs in published mechanisms.  If the rounding of an output depends on the data,
-integrality, parity, number of decimals and small denominators may depend on the data.  If two components share noise or
-lack noise, their equality and their difference may depend on the data.  If noise has the wrong distribution or shape,
-norms, products and the order of components may depend on the data.  Each column is a fixed function of the features,
-and no part of this function is fitted to data.
+Each kind of column has revealed bugs in published mechanisms: integrality, parity, decimals and small denominators if
+the rounding depends on the data; equality and difference of components that share or lack noise; norms, products and
+order if noise has the wrong law.  Each column is a fixed function of the features.
 
-`bits` computes features of the binary representation of numbers.
-Every finite nonzero float64 equals m 2^k, where m is an odd integer and k is an integer.  If noise is added to a query
-answer, the rounding of the floating-point sum changes the exponent k.  Let fl denote rounding to the nearest float64.
-Noise near 0 has significant bits far below the last bit of 1, which fl(1 + noise) loses.  An output fl(0 + noise) keeps
-these bits, so the exponent k can reveal whether the answer is 0 or 1.  References: Mironov 2012, "On significance of
-the least significant bits for differential privacy"; Haney, Desfontaines, Hartman, Shrestha & Hay 2022, arXiv
+`bits` computes the exact exponent and last bits of numbers.  Every finite nonzero float64 is m 2^k with an odd m.  fl(1
++ noise) loses bits of noise near 0 that fl(0 + noise) keeps, so k can reveal the answer: Mironov 2012, "On significance
+of the least significant bits for differential privacy"; Haney, Desfontaines, Hartman, Shrestha & Hay 2022, arXiv
 2207.13793.
 """
 
@@ -105,10 +100,7 @@ def _alone(columns: Array) -> Array:
 
 
 def _near_multiple(value: Array, unit: float) -> Flags:
-    """Return whether a number may be a multiple of a unit; False for nearly all numbers that are no such multiple.
-
-    The tolerance is far larger than those of decimals and denominators, which are computed only for these numbers.
-    """
+    """Return whether a number may be a multiple of a unit, by a wide tolerance; False for nearly all others."""
     multiple = value / unit
     distance = np.abs(multiple - np.round(multiple))
     excluded: Flags = distance > 1e-6 + 1e-10 * np.abs(multiple)
@@ -121,11 +113,7 @@ _LOW = 0xFF  # bit mask that selects the last eight bits of an integer
 
 
 def bits(values: AnyArray | Sequence[int | float]) -> Array:
-    """Return features of the binary representation of numbers as three columns.
-
-    The features depend only on the numerical value.  For example, the integer 3 and the float 3.0 have the same
-    features.  This property is necessary, because numpy converts an array of integers to floats if one entry is NaN.
-    """
+    """Return three columns with features of the binary representation of numbers; 3 and 3.0 have the same features."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "biu":
         return _integers(values)
     if isinstance(values, np.ndarray):
@@ -178,10 +166,7 @@ _REACH = 8.0  # maximum absolute scaled value; clipping prevents a single output
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A robust standardisation of columns that is fitted to training outputs.
-
-    NaN is replaced by the median of the column.  Additional indicator columns mark the replaced values.
-    """
+    """A robust standardisation of columns, fitted to outputs; NaN becomes the median, marked in additional columns."""
 
     centre: Array  # median of each column; shape (d,)
     spread: Array  # half the distance between the 16 % and 84 % quantiles of each column, > 0; shape (d,)
@@ -189,14 +174,7 @@ class Scale:
 
     @classmethod
     def of(cls, outputs: Array) -> Scale:
-        """Estimate the centre and spread of each column from the finite numbers in the column.
-
-        Args:
-            outputs: The training outputs; shape (n, d), where n >= 1.
-
-        Raises:
-            ValueError: If the training outputs contain no finite number.
-        """
+        """Estimate centre and spread of the columns of (n, d) by finite numbers; ValueError without any."""
         known = np.isfinite(outputs)
         if not known.any():
             raise ValueError("no number is finite")
@@ -224,12 +202,7 @@ class Scale:
         return np.hstack([scaled, np.isnan(outputs[:, self.missing]).astype(np.float64)])
 
     def columns(self, outputs: Array, chosen: npt.NDArray[np.intp]) -> Array:
-        """Return `self(outputs)[:, chosen]`, without scaling the other columns.
-
-        Args:
-            outputs: The n outputs; shape (n, d).
-            chosen: Indices of columns in increasing order; shape (k,).
-        """
+        """Return `self(outputs)[:, chosen]` for increasing indices, without scaling the other columns."""
         numbers, marks = chosen[chosen < len(self.centre)], chosen[chosen >= len(self.centre)] - len(self.centre)
         some = Scale(self.centre[numbers], self.spread[numbers], np.zeros(0, dtype=np.intp))
         scaled = some(outputs[:, numbers])

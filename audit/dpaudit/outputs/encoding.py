@@ -1,7 +1,7 @@
-"""Defines encodings, which convert outputs into columns of numbers.
+"""Encodings, which convert outputs into columns of numbers.
 
-An encoding is fitted to past outputs and never changes.  So the features of an output depend only on this output and on
-past outputs.  The statistical validity of every score depends on this property.
+They are fitted to past outputs and never change, so the features of an output depend only on it and on past outputs,
+which the validity of every score needs.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ _MAX_BITS = 16  # maximum number of numbers per output whose binary representati
 class PlainEncoding:
     """An encoding of numbers, or of vectors of equal length, with one column for each number.
 
-    If the absolute value of an integer in a column exceeds 2^53, the median of the column is subtracted before the
-    conversion to floats.  The exact subtraction preserves the last bits.
+    The median is subtracted exactly from a column with integers beyond +-2^53, which preserves the last bits.
     """
 
     single: bool  # True if each output is a number, and False if each output is a vector
@@ -83,9 +82,8 @@ class PlainEncoding:
 class PartsEncoding:
     """An encoding that represents outputs of any type by their named parts.
 
-    The encoding has one column for each number, for each frequent value of a label and for each count.  A missing
-    number is represented by NaN.  The last column is the number of unknown parts of the output.  A part is unknown if
-    it occurred in fewer than two of the past outputs to which the encoding was fitted.
+    It has one column for each number (NaN if missing), for each frequent value of a label and for each count.  The last
+    column counts the output's unknown parts, which occurred in fewer than two of the past outputs.
     """
 
     numbers: tuple[Feature, ...]
@@ -249,11 +247,7 @@ def _centre(values: Any) -> int:
 
 
 def _association(matrix: Array, side: npt.NDArray[np.bool_]) -> Array:
-    """Return the standardised difference of each column between the outputs on d0 and the outputs on d1.
-
-    The difference of a column is the maximum of the difference of its means and the difference of its rates of missing
-    values.
-    """
+    """Return how much each column's mean, or its rate of missing values, differs between d0 and d1, standardised."""
     strength = np.zeros(matrix.shape[1])
     with np.errstate(all="ignore"):
         missing = np.isnan(matrix)

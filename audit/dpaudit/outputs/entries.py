@@ -120,16 +120,14 @@ _ENCODERS: dict[type, Callable[[Any], object]] = {}
 def register_encoder(kind: type, function: Callable[[Any], object]) -> None:
     """Register a function that converts objects of a class to a type that dpaudit can read.
 
-    The objects may be outputs of a mechanism or parts of outputs.  A later registration for the same class replaces an
-    earlier registration.  If several encoders apply to an object, the encoder of the first class in the method
-    resolution order is used.
+    The objects may be outputs or parts of outputs.  A later registration for the same class replaces an earlier one.
+    If several encoders apply, that of the first class in the method resolution order is used.
 
     Args:
-        kind: The class of the objects.  The encoder also applies to subclasses.
-        function: The encoder, which maps an object of the class to a number, text, bytes, None, tuple, list, dict, set,
-            array or data frame.  The returned value may contain objects of other classes with registered encoders.  The
-            encoder must keep all information that the analyst sees.  It must add no other information, such as a memory
-            address.
+        kind: The class of the objects, or of their base class.
+        function: The encoder, which maps an object to a number, text, bytes, None, tuple, list, dict, set, array or
+            data frame, which may contain objects of other classes with encoders.  It must keep all information that the
+            analyst sees, and add no other, such as a memory address.
 
     Raises:
         TypeError: If `kind` is not a class or `function` is not callable.

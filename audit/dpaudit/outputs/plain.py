@@ -51,8 +51,7 @@ _LARGEST = 2**63  # of an integer in an array (exclusive)
 def plain_kind(output: Output) -> str:
     """Return the kind of an output, such as "float" or "list of 3 integer"; "" if it is neither number nor vector.
 
-    Outputs of different kinds are told apart, because the type of an output may depend on the dataset: the mechanism
-    may return 1 on one dataset and 1.0 on the other.
+    Kinds are told apart, because a mechanism may return 1 on one dataset and 1.0 on the other.
     """
     kind = type(output)
     if kind in _WORDS:
@@ -80,11 +79,9 @@ def plain_kind(output: Output) -> str:
 
 
 def plain_array(outputs: RawOutputs) -> tuple[str, Plain]:
-    """Convert outputs into one array if all of them have the same plain kind.
+    """Convert outputs of one plain kind into this kind and an array (n,) or (n, d); otherwise "" and an empty array.
 
-    Returns:
-        The kind, and an array of shape (n,) or (n, d); ("", an empty array) if the outputs have no kind in common.
-        Rows of an array count as lists of floats, as `as_alone` gives them.
+    Rows of an array count as lists of floats, as `as_alone` gives them.
     """
     if isinstance(outputs, np.ndarray):
         if outputs.ndim == 1:
@@ -162,10 +159,7 @@ def row_key(kind: str, row: AnyArray) -> Hashable:
 
 
 def key_of(output: Output) -> Hashable:
-    """Return the key of an output that is not in an array: equal to that of the same output in an array.
-
-    An object whose content dpaudit does not know has a key that no other object has.
-    """
+    """Return the key of an output, equal to that of the same output in an array; unknown objects have unique keys."""
     kind = plain_kind(output)
     if kind:
         return row_key(kind, array_of([output]))
@@ -205,11 +199,7 @@ _LARGE, _FLOATS = "integers beyond 2^53", "floats"
 
 
 def as_alone(outputs: RawOutputs) -> Array | list[Output]:
-    """Return the outputs of a shared call, each with the value that it would have alone.
-
-    The result is an array of float64 if float64 represents all outputs, and otherwise a list.  The function changes
-    neither of these a second time.
-    """
+    """Return the outputs of a shared call with their values alone, as float64 if it represents all of them."""
     outputs = _sequence(outputs)
     if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf" and _is_float(outputs):
         return _numbers(outputs)
@@ -297,10 +287,7 @@ def _large(array: AnyArray) -> bool:
 
 
 def types_of(outputs: RawOutputs) -> frozenset[str]:
-    """Return words for the types that numpy may have given to all outputs of a call; empty if it changed none.
-
-    A list counts only if it is long, and if one of its texts or floats looks like a converted number.
-    """
+    """Return words for the types that numpy may have given to all outputs of a call; empty if it changed none."""
     outputs = _sequence(outputs)
     if isinstance(outputs, np.ndarray) and outputs.size and outputs.dtype.kind != "O":
         kind = outputs.dtype.kind

@@ -1,7 +1,6 @@
 """Counting queries of tables: how many rows satisfy up to three conditions, or resemble the target record.
 
-Conditions such as "city = Ulm" are proposed from past tables, and the conjunctions of conditions are chosen whose
-counts tell d0 from d1 best.  So the counts of an output depend only on this output and on past outputs.
+Conditions such as "city = Ulm" are proposed from past tables, and those conjunctions chosen that tell d0 from d1 best.
 """
 
 from __future__ import annotations
@@ -119,11 +118,7 @@ def _samples(tables: Sequence[Table]) -> dict[str, Array]:
 
 
 def count_association(counts: Array, side: npt.NDArray[np.bool_]) -> Array:
-    """Return the difference of each column of counts between both datasets, in standard errors.
-
-    The difference of a column is the maximum of two differences: of the mean counts, and of the rates of counts
-    above 0.
-    """
+    """Return how much each column's mean, or its rate of counts above 0, differs between datasets, standardised."""
     n0, n1 = int((~side).sum()), int(side.sum())
     if not n0 or not n1:
         return np.zeros(counts.shape[1])
@@ -141,10 +136,9 @@ _RADII = (0.0, 0.1, 0.3)  # distances within which rows are counted
 
 @dataclass(frozen=True, slots=True)
 class Nearness:
-    """The distances of rows to a record: the mean over its columns of differences between 0 and 1.
+    """The distances of rows to a record: the mean over its columns of differences between 0 and 1 (Gower 1971).
 
-    The difference of numbers is a share of the range of past numbers, and the difference of categories is 0 or 1.
-    Gower 1971, "A general coefficient of similarity and some of its properties".
+    Numbers differ by a share of the range of past numbers, and categories by 0 or 1.
     """
 
     categories: tuple[tuple[str, str], ...]  # columns and their labels
@@ -205,9 +199,8 @@ def chosen_queries(
 ) -> list[tuple[Condition, ...]]:
     """Return queries with strong associations, the strongest first, without constant and duplicate queries.
 
-    Every condition is tried alone.  Conjunctions are tried of the conditions with the strongest associations.  The
-    largest of m standard normal numbers is about sqrt(2 log m).  So an association counts only as far as it exceeds
-    what chance explains among the queries with as many conditions.
+    Conditions are tried alone, and the strongest in conjunctions.  Associations count as far as they exceed sqrt(2 log
+    m), which is about the largest of m standard normal numbers, for m queries with as many conditions.
     """
     conditions = list(dict.fromkeys([*of_targets, *proposed]))
     if not conditions:

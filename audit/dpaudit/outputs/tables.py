@@ -1,8 +1,7 @@
 """Reads tables of any library, and adds the parts of tables, of sequences of numbers and of texts.
 
-A table is a data frame, a structured array, a list of rows that are dicts, or a dict of columns of equal length.  Its
-parts do not depend on the order of its rows: marginals, domains, and frequent rows.  The parts of a sequence are its
-entries or the means of its pieces, and summaries that do not depend on the order.
+A table is a data frame, a structured array, a list of dicts, or a dict of columns of equal length; its parts do not
+depend on the order of its rows.  A sequence has its entries, or means of its pieces, and summaries.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Describes the difference between two datasets, for example as "record 31 added: {'sex': 'm', 'age': 31}".
 
-The numbers of records and rows start at 1.  Elements of arrays are identified by their Python index in brackets, such
-as "element [2500]".
+Records and rows are numbered from 1; elements of arrays have their Python index in brackets, "element [2500]".
 """
 
 from __future__ import annotations
@@ -41,10 +40,7 @@ def hidden_difference(d0: Dataset, d1: Dataset, most: int = 40) -> str:
 
 
 def difference(d0: Dataset, d1: Dataset) -> str:
-    """Describe how d1 differs from d0 in one line of text of limited length.
-
-    The result is "" if the datasets are equal, too large to compare, or of an unsupported type.
-    """
+    """Describe how d1 differs from d0 in a short line; "" if they are equal, too large to compare, or unsupported."""
     try:
         text = " ".join(_difference(d0, d1, 4).split())
     except Exception:  # a comparison calls methods of the datasets, which may raise any exception

@@ -24,17 +24,14 @@ class Pair:
     """A pair of neighbouring datasets, on which a claim limits how well outputs can be distinguished.
 
     The author of the claim defines the neighbouring relation.  The audit only refuses pairs whose records contradict
-    `relation`; see `check_relation`.
+    `relation` (`check_relation`).
 
     Args:
-        d0: The first dataset.  Any object that the mechanism accepts is allowed.
+        d0: The first dataset, any object that the mechanism accepts.
         d1: The second dataset, which must be a neighbour of d0.
-        relation: The neighbouring relation in the report: "add_remove", "replace_one" or "unspecified".
+        relation: "add_remove", "replace_one" or "unspecified", otherwise a ValueError is raised.
         label: The name of the pair in the report; if empty, the report shows both datasets, or a shortened first
             dataset and the difference, such as "record 31 added: 7".
-
-    Raises:
-        ValueError: If `relation` is not one of these three values.
     """
 
     d0: Dataset
@@ -141,11 +138,7 @@ def distinct(pairs: Iterable[Pair]) -> list[Pair]:
 
 
 def target_rows(pair: Pair) -> tuple[Row | None, Row | None]:
-    """Return the row that only d0 of a pair has, and the row that only d1 has, regardless of the order of rows.
-
-    A dataset is a table if it is a list of dicts, a dict of columns of equal length, a data frame, or a structured
-    array.
-    """
+    """Return the rows that only d0 and only d1 of a pair of tables has, regardless of the order of rows."""
     try:
         lists = isinstance(pair.d0, list) and isinstance(pair.d1, list)
         d0, d1 = _without_shared_ends(pair.d0, pair.d1) if lists else (pair.d0, pair.d1)

@@ -1,11 +1,9 @@
 """Generates pairs of neighbouring datasets on which an audit may detect a violation, the most promising pairs first.
 
-All pairs share one betting wealth: for K pairs, its logarithm is reduced by at most log(2 K) (docs/guarantees.md), and
-every pair requires some trials.  So the number K of generated pairs is small.
-
-The patterns for vectors come from Ding, Wang, Wang, Zhang & Kifer 2018, "Detecting violations of differential privacy",
-Table 1.  Those for records reproduce the inputs of known bugs.  Those for tiny tables follow Annamalai, Ganev & De
-Cristofaro 2024, "What do you want from theory alone?".
+K pairs share one wealth, whose logarithm they reduce by at most log(2 K) (docs/guarantees.md), so K is small.  The
+patterns for vectors come from Ding, Wang, Wang, Zhang & Kifer 2018, "Detecting violations of differential privacy",
+Table 1; those for records from known bugs; those for tiny tables from Annamalai, Ganev & De Cristofaro 2024, "What do
+you want from theory alone?".
 """
 
 from __future__ import annotations
@@ -36,7 +34,8 @@ _FAR_WIDTHS = 1000.0  # distance of out-of-range values from the bounds, in mult
 class SearchPairs:
     """A generator of candidate pairs for an audit: `audit(mechanism, claim, SearchPairs(relation="add_remove"))`.
 
-    Every iteration over the object yields the same pairs in the same order.
+    Every iteration yields the same pairs in the same order.  It raises ValueError if `generator` never returns two
+    different neighbouring datasets, and so does the constructor for other values than these.
 
     Args:
         relation: The neighbouring relation.  If "add_remove", one dataset has one additional record.  If "replace_one",
@@ -53,15 +52,11 @@ class SearchPairs:
             None.  By default, such records are generated if `bounds` or `schema` is given.
         tiny: Whether datasets are tables of two to ten rows, and the target is a new category, an extreme value, or a
             row far from all others; requires `schema`.  `size` limits the number of rows.
-        generator: A function that replaces the built-in patterns.  The function receives a numpy Generator and returns
-            a Pair, or a sequence of records from which neighbouring datasets are made.
+        generator: A function that replaces the built-in patterns.  It receives a numpy Generator and returns a Pair, or
+            a sequence of records from which neighbouring datasets are made.
         build: A function that converts each generated dataset, such as `numpy.array` or `pandas.DataFrame`.
         most: The maximum number of generated pairs: by default 4 for the relation "all_values", and 12 for others.
         seed: The seed of the numpy Generator that `generator` receives.
-
-    Raises:
-        ValueError: If the value of an argument is not allowed.  Iteration raises this error if `generator` never
-            returns two different neighbouring datasets.
     """
 
     relation: Moves

@@ -87,10 +87,7 @@ def call_of_config(planned: PlannedAudit) -> Call:
 
 
 def call_of_python(about: Provenance) -> Call:
-    """Write a call that the reader must fill in.
-
-    The result of an audit in Python records only the name of the mechanism and the name of its file.
-    """
+    """Write a call that the reader must fill in: a result of Python holds only the mechanism's name and file."""
     name, file = comment(about.mechanism or "the mechanism", 80), about.mechanism_file
     where = f" of {comment(PurePosixPath(file.path.replace(chr(92), '/')).name, 80)}" if file is not None else ""
     versions = [f"{name} {version}" for name, version in (about.mechanism_packages or {}).items()]
@@ -160,11 +157,7 @@ _FEATURES = '"contrib", "honest-but-curious", "floating-point"'
 
 
 def library_lines(library: str, call: str, given: Any) -> list[str]:
-    """Return lines that define `release(dataset)`.
-
-    Functions are imported under the name `audited`, because a name such as `sum` would hide a function that the script
-    itself calls.
-    """
+    """Return lines that define `release(dataset)`; functions are imported as `audited`, as `sum` would hide another."""
     if library == "smartnoise_sql":
         raise Unwritable("a query of smartnoise-sql needs a data frame and metadata, more than a short script holds")
     if library == "tumult":

@@ -258,8 +258,8 @@ class Inequality:
     def runs(self, seconds: float) -> int:
         """Return the number of runs per dataset of a script, if a run takes this time.
 
-        It is twice what the observed rates need for p <= 1e-6, because the counts of an audit tend to exaggerate the
-        violation.  It is at least 1,000, or the number for 15 seconds if a mechanism is slow, but no less than 200.
+        Twice what the observed rates, which tend to exaggerate, need for p <= 1e-6; at least 1,000, or what takes 15
+        seconds, but no less than 200.
         """
         if self.strength <= 0:
             return 10_000
@@ -315,10 +315,7 @@ def _implied(claim: TradeoffFunction) -> list[tuple[float, float]]:
 
 
 def rounded_up(number: float) -> float:
-    """Return a number >= `number` with at most seven significant digits, or 0 for 0.
-
-    Numbers of claims stay short in a script, and a larger epsilon or delta is a weaker claim.
-    """
+    """Return a number >= `number` with at most seven significant digits, or 0 for 0: a weaker but short claim."""
     if number <= 0 or float(f"{number:.6g}") == number:
         return max(number, 0.0)
     digits = 6 - math.floor(math.log10(number))

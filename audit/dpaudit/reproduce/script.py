@@ -185,10 +185,7 @@ def _conclusion(result: AuditResult, tested: Inequality, *, may_raise: bool) -> 
 
 
 def as_markdown(result: AuditResult, script: Script) -> str:
-    """Return Markdown with the finding and the script.
-
-    All foreign text is inside the block of code, whose lines are ASCII and never begin with a fence.
-    """
+    """Return Markdown with the finding and the script; no foreign text can end the block of code around it."""
     confidence = percent_at_least(result.confidence).replace("\u00a0", " ")
     todo = "  Fill in the places marked FILL IN first." if script.missing else ""
     return f"""\

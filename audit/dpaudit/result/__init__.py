@@ -1,7 +1,6 @@
 """The outcome of an audit: its evidence, the conclusions from it, and result files.
 
-`AuditResult` has methods that draw or write reports, and they call `dpaudit_reports`.  This import cycle is intended;
-the project has no other.
+Methods of `AuditResult` draw reports and call `dpaudit_reports`; this import cycle is intended.
 """
 
 RESULTS = "dpaudit-results"

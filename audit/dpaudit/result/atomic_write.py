@@ -1,6 +1,6 @@
 """Writes files atomically: a reader sees either the complete old content or the complete new content.
 
-A process that is killed while it writes leaves a part file, which the next write into the same folder removes.
+The next write into the folder removes the part file of a killed process.
 """
 
 from __future__ import annotations
@@ -28,10 +28,7 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
 
 
 def write_placed(file: Path, content: str | bytes) -> None:
-    """Write a file whose name dpaudit chose.  Links, which a foreign checkout may hold, and pipes are refused.
-
-    If a link is made after this check, the new file replaces the link, and the target of the link stays unchanged.
-    """
+    """Write a file whose name dpaudit chose; links, which a foreign checkout may hold, and pipes are refused."""
     refuse_link(file.parent)
     refuse_link(file)
     if file.exists() and not file.is_file():

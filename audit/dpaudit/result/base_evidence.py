@@ -1,8 +1,4 @@
-"""Evidence: the counts of an audit, and the conclusions about any claim that they allow.
-
-Each kind of audit has one class of evidence.  Verdict and bounds are computed from the counts alone, also from those
-in a result file, and also for claims that were unknown when the audit ran.
-"""
+"""Evidence: the counts of an audit, and the conclusions that they allow about any claim, also an unknown one."""
 
 from __future__ import annotations
 
@@ -147,17 +143,11 @@ class Evidence(ABC):
 
     @abstractmethod
     def lower(self, delta: float | None, *, confidence: float) -> float:
-        """Return a lower bound on epsilon (nats) at a delta, or on mu if `delta` is None.
-
-        The mechanism is not (epsilon, delta)-DP, or not mu-GDP, for any parameter below the bound.
-        """
+        """Return a lower bound on epsilon (nats) at a delta, or on mu if `delta` is None; below it, no claim holds."""
 
     @abstractmethod
     def parameter_lower(self, family: Family, *, significance: float, precision: float) -> float:
-        """Return the parameter of the largest member of a nested family that the evidence refutes.
-
-        If family(t) is true, the bound exceeds t with probability at most `significance`.
-        """
+        """Return the largest refuted parameter, which exceeds a true one with probability <= `significance`."""
 
     def band(self, *, confidence: float, bounds_valid: bool) -> Band | None:
         """Return the attack's observed curve with the bound on the mechanism's curve, or the trivial bound; or None."""

@@ -80,8 +80,8 @@ class Release:
 class Bisection:
     """The outcome of `dpaudit bisect`.
 
-    If all claims of the audits of a release are true, the command calls this release bad with a small probability.  The
-    probability that it does so for any release is at most `false_alarm`, whichever releases it audits.
+    If all claims of the audits of a release are true, the command calls this release bad with a small probability: at
+    most `false_alarm` for all releases together.
     """
 
     package: str
@@ -225,7 +225,7 @@ class SweptCell:
 class Sweep:
     """The outcome of `dpaudit sweep`.
 
-    If all claims are true, the probability that the command reports any violation is at most `false_alarm`; see
+    If all claims are true, the command reports a violation with probability at most `false_alarm`; see
     `engine.schedule`.
     """
 

@@ -169,7 +169,7 @@ def family_of(claim: TradeoffFunction) -> Callable[[float], TradeoffFunction]:
 def runs_for_size(found: Confirmation, claim: TradeoffFunction, significance: float) -> float | None:
     """Estimate how many fresh runs on each dataset would show how much more than claimed the loss is.
 
-    The number is inf without sign of a violation, and None without fresh counts or if the sizes exceed the claim.
+    Inf without sign of a violation; None without fresh counts or if the sizes exceed the claim.
     """
     counts = found.counts
     if counts is None or sizes_of(counts, claim, significance).refutes(claim):

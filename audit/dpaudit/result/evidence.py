@@ -33,8 +33,7 @@ class FixedEvidence(Evidence):
     """Counts of the values of one fixed score on fresh outputs, and the fixed rejection regions for this score.
 
     Each p-value and each bound is valid with the stated confidence if the audit made the planned number of trials; see
-    `inference.fixed.exact_binomial`.  The claim is tested on one rejection region, and bounds may use other regions.
-    All regions are selected from the outputs of the pilot phase only.
+    `inference.fixed.exact_binomial`.  Bounds may use other regions than the test; all come from the pilot only.
     """
 
     pair: int  # index of the pair that the pilot phase selected
@@ -74,10 +73,7 @@ class FixedEvidence(Evidence):
         return exact_binomial.p_value(claim, *self.outcome)
 
     def parameter_lower(self, family: Family, *, significance: float, precision: float) -> float:
-        """Return Buehler's bound of the parameter; the argument `precision` has no effect.
-
-        The exact p-value may fall as claims weaken, so the largest refuted member is no valid bound.
-        """
+        """Return Buehler's bound of the parameter, because p-values may fall as claims weaken; no `precision`."""
         return exact_binomial.parameter_lower(
             lambda t: family(max(t, LEAST_PARAMETER)), *self.outcome, significance=significance
         )
@@ -168,9 +164,8 @@ def concluded(
 ) -> Parameters:
     """Return the fields of a result that follow from its counts.
 
-    The e-value of an audit that may stop at any time is the final wealth; after a failure at most 1, because the moment
-    before it is no stopping time.  Of other audits, it is computed from the p-value by eq. (1) of Vovk & Wang 2021,
-    Ann. Stat. 49, with kappa = 1/2.
+    The e-value is the final wealth of an audit that may stop at any time; after a failure at most 1, because the moment
+    before it is no stopping time.  Other audits compute it by eq. (1) of Vovk & Wang 2021, Ann. Stat. 49, kappa = 1/2.
     """
     tested = claim.symmetrized()
     p_value = evidence.p_value(tested) if valid else 1.0
@@ -236,8 +231,8 @@ _APART = 1.05  # ratio of the two parameters whose claims are compared to check 
 class AssumedBound(float):
     """A lower bound on epsilon, in nats, that is valid if the stated assumption is true.
 
-    `str(bound)`, `repr(bound)` and `f"{bound:.3f}"` state the assumption and round the number down.  Numbers that are
-    computed from the bound, such as `float(bound)` or `round(bound, 3)`, do not state the assumption.
+    `str(bound)`, `repr(bound)` and `f"{bound:.3f}"` state the assumption and round down; numbers computed from it do
+    not.
     """
 
     assumption: str  # assumption in words, such as "the mechanism's curve is gaussian(mu=?) for some ?"

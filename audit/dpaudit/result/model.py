@@ -46,8 +46,7 @@ from dpaudit.values import Json, JsonObject
 class AuditResult:
     """The result of an audit.  `str(result)` returns a summary.
 
-    A result cannot be converted to bool, because "true" could mean either that the claim was refuted or that it was
-    not. Use `violated`.
+    It has no truth value, which could mean either that the claim was refuted or that it was not; use `violated`.
     """
 
     name: str
@@ -140,18 +139,18 @@ class AuditResult:
 
         With the confidence of the audit, the mechanism is not (epsilon, delta)-DP for any epsilon below this bound.
         For a sequential audit, the bounds for all deltas, `mu_lower` and the verdict hold jointly at this confidence.
-        For other audits, each bound holds separately at this confidence.
+        For other audits, each bound holds separately.
 
         Args:
             delta: Delta of the bound, between 0 and 1.
-            assuming: A one-parameter family of claims that is assumed to contain the mechanism's curve.  The family is
-                "gaussian", the text of a claim with one `?`, or a function from the parameter to a claim.  The claims
-                must be weaker for larger parameters.  The bound is certified only if the assumption is true.
+            assuming: A one-parameter family of claims that is assumed to contain the mechanism's curve: "gaussian", the
+                text of a claim with one `?`, or a function from the parameter to a claim that weakens as it grows.  The
+                bound is certified only if the assumption is true.
 
         Returns:
-            The bound in nats; 0 if `bounds_valid` is False.  A bound with an untested assumption is an `AssumedBound`,
-            a number that prints all its assumptions.  These are the family of `assuming` and the assumption of the
-            audit itself, such as that of `independence="canaries"`.
+            The bound in nats; 0 if `bounds_valid` is False.  With an untested assumption, of the family or of the audit
+            itself (such as `independence="canaries"`), it is an `AssumedBound`, a number that prints all its
+            assumptions.
 
         Raises:
             ValueError: If the family cannot be read, or if its claims are not nested.
@@ -165,10 +164,7 @@ class AuditResult:
         return self._bounds[delta]
 
     def assumed_bound(self, delta: float, assuming: str | Family) -> AssumedBound:
-        """Return `epsilon_lower` under the assumption of a family, with the parameter of the largest refuted claim.
-
-        The arguments and errors are those of `epsilon_lower`.
-        """
+        """Return `epsilon_lower`, whose arguments and errors these are, with the largest refuted parameter."""
         key, confidence = (delta, assuming), self.confidence
         if key not in self._assumed:
             bound = bound_inside(self.evidence, delta, assuming, confidence=confidence, valid=self.bounds_valid)
@@ -208,9 +204,9 @@ class AuditResult:
     def scope(self) -> str:
         """Words after the claim in each verdict: which runs the verdict is about; "" if it is about all runs.
 
-        An event has the probability P(S and success) / P(success) among the runs that succeed.  If the mechanism is
-        epsilon-DP, each of the two probabilities differs between neighbours by a factor of at most e^epsilon.  So the
-        runs that succeed are 2 epsilon-DP, and need not be better.
+        An event has the probability P(S and success) / P(success) among the runs that succeed.  Under epsilon-DP, each
+        of the two differs between neighbours by a factor of at most e^epsilon, so these runs are 2 epsilon-DP, and need
+        not be better.
         """
         if not any(has_code(warning, WarningCode.RETRIED) for warning in self.warnings):
             return ""
@@ -231,11 +227,7 @@ class AuditResult:
         return runs_for_size(self.confirmation, self.claim.symmetrized(), 1 - self.confidence)
 
     def to_json(self, path: str | Path) -> None:
-        """Write the result as a JSON file.  Floats are written with all digits, and inf and nan as strings.
-
-        Raises:
-            OSError: If the file cannot be written.
-        """
+        """Write the result as a JSON file: floats with all digits, inf and nan as strings; may raise OSError."""
         from dpaudit.result.files import as_text
 
         write_whole(path, as_text(self.to_dict()))
@@ -280,13 +272,10 @@ class AuditResult:
         claim: bool = True,
         legend: bool = True,
     ) -> Any:
-        """Draw a plot of the result.
+        """Draw a plot of the result on new or given axes, and return the axes, which a notebook displays.
 
-        With `label` or `color`, or on axes that already hold such a plot, the result adds one line, so that several
+        With `label` or `color`, or on axes that already hold such a plot, only one line is added, so that several
         results can share the axes.
-
-        Returns:
-            The axes of the plot.  A notebook displays the axes of a new figure as a picture.
         """
         from dpaudit_reports import plot_result
 

@@ -1,8 +1,7 @@
 """What a result records about its origin: date, machine, versions, code, command or test, and the design of training.
 
-A result file stores the provenance as the object `environment`; the function `key` returns the keys of this object.  A
-result file may have been edited.  Therefore values with unknown keys or wrong types are stored unchanged in `other`,
-and no other code uses these values.
+A result file holds it as the object `environment`, with the keys of `key`.  The file may have been edited, so unknown
+keys and values of wrong types are kept in `other`, which no other code uses.
 """
 
 from __future__ import annotations
@@ -155,10 +154,7 @@ _OUTSIDE = 0.005  # share of all scores beyond each end of the histograms; the l
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingRecord:
-    """The design of an audit of training, and histograms of the scores of both sides.
-
-    The first and the last bar also count more extreme scores.
-    """
+    """The design of an audit of training, and histograms of both sides' scores, whose end bars count all beyond."""
 
     design: Design
     training: str = ""

@@ -31,8 +31,8 @@ Line = Literal["runs", "canaries", "inclusion"]
 class ScoresEvidence(Evidence):
     """The right guesses about sorted scores, from which every line of assumptions can be computed.
 
-    Each line has two tests: one of (epsilon, delta), whose bounds hold jointly for all epsilon and delta, and one of
-    other claims, which holds jointly for all of them and for the bound of mu.  They do not hold across tests.
+    Each line has a test of (epsilon, delta), joint for all of these, and one of other claims, joint for them and for
+    mu.
     """
 
     line: Line  # the assumption of the verdict, which was fixed before the scores were seen

@@ -123,8 +123,8 @@ _PRECISION = 1e-4  # precision of lower bounds: absolute for bounds up to 1, rel
 class SequentialEvidence(Evidence):
     """Counts of estimated log-likelihood ratios on fresh outputs, in the bins of `inference.grid`.
 
-    The bets were placed against the claim `target`.  The verdict and all bounds hold jointly at any stopping time; see
-    `inference.sequential.strategy`.
+    The bets were placed against the claim `target`; verdict and bounds hold jointly at any time
+    (`inference.sequential`).
     """
 
     target: TradeoffFunction  # symmetrized form of the audited claim
@@ -299,9 +299,8 @@ class SequentialEvidence(Evidence):
 class OnlineEvidence(SequentialEvidence):
     """Counts of estimated log-likelihood ratios on the steps after those on which the estimate was trained.
 
-    The stream may continue after the claim has been refuted, and the wealth may then decrease.  So a claim is refuted
-    if it is by the counts at the end, or at the interim analysis with the largest wealth.  The verdict and all bounds
-    hold jointly, because Ville's inequality holds for all interim analyses jointly.
+    A claim is refuted by the counts at the end, or at the interim analysis with the largest wealth, since a stream may
+    go on.  Verdict and bounds hold jointly, because Ville's inequality holds for all interim analyses jointly.
     """
 
     coin_selected: bool = True

@@ -16,10 +16,7 @@ from dpaudit.result.values import Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """The joint guarantee of one command for all of its audits.
-
-    If all claims are true, the probability that at least one audit reports a violation is at most `false_alarm`.
-    """
+    """The joint guarantee of all audits of one command: if all claims are true, P[any violation] <= `false_alarm`."""
 
     confidences: tuple[float, ...]  # confidence of each audit
     false_alarm: Fraction  # maximum probability of at least one false alarm in the command
@@ -63,7 +60,7 @@ class Promise:
 def named_together(results: Sequence[AuditResult]) -> str:
     """Describe which of several violations remain after a correction for multiple testing, by `inference.e_bh`.
 
-    The description is "" for a single result, without refutation, or if one command guarantees all results jointly.
+    "" for a single result, without refutation, or if one command guarantees all results jointly.
     """
     refuted = [result for result in results if result.violated]
     if len(results) < 2 or not refuted or promised_together(results):

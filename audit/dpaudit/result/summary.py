@@ -55,10 +55,7 @@ def _epsilon_words(result: AuditResult, delta: float) -> str:
 
 
 def allowed_rate(result: AuditResult) -> float:
-    """Return the largest rate under d1 that a report may state as allowed by the claim, in [0, 1].
-
-    It holds if the rate under d0 is at most the upper end of its 95 % interval, rounded up as `percent_at_most` does.
-    """
+    """Return the largest rate under d1 that the claim allows at the upper end of the 95 % interval under d0."""
     found = result.witness
     if found is None or not result.bounds_valid or found.counted == "moving" or math.isnan(found.allowed_upper):
         return math.nan
@@ -94,8 +91,7 @@ _WEAK = 1 / 3  # an audit that proves a smaller share of the claim could not see
 def weakness(result: AuditResult) -> str:
     """Return why an audit without a violation could not see much; "" if it could.
 
-    Either no attack told the datasets apart better than guessing, or little of the claim is proven.  Then a violation
-    that would be found in the best case is no measure of what this audit could have seen.
+    No attack told the datasets apart better than guessing, or little is proven; the best case then is no measure.
     """
     if result.verdict is not Verdict.NO_VIOLATION:
         return ""

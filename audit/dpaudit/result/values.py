@@ -66,11 +66,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """A condition on one feature of the output.
-
-    The feature is in one of the intervals or is one of the listed values.  If there are neither, the feature is a
-    statement, and holds.
-    """
+    """A condition: one feature is in an interval or has a listed value, or is a statement without either."""
 
     feature: Any = OUTPUT  # a `Feature`; a result file holds it as nested lists
     intervals: tuple[Interval, ...] = ()  # an interval without ends holds every number
@@ -234,11 +230,7 @@ class Witness:
         return int(np.argmin(np.abs(EDGES - self.threshold)))
 
     def describe(self, comparison: str = "") -> str:
-        """Describe the rejection region and its counts in a sentence of plain text.
-
-        The counts alone neither prove nor exclude a violation.  If a comparison with the claim is valid,
-        `print(result)` shows this comparison.
-        """
+        """Describe the region and its counts in plain text, with a `comparison` with the claim if one is valid."""
         if self.guesses:
             return f"{self.region} ({self.pair})"
         about = f"pair {self.pair}; attack {self.attack}"

@@ -10,10 +10,7 @@ from dpaudit.result.base_evidence import Evidence, Kind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """The words of messages and reports that depend on the kind of audit.
-
-    Text between two dollar signs is mathematics, such as `$f(α)$`.  Dollar signs are not used for any other purpose.
-    """
+    """The words of messages and reports that depend on the kind of audit, with mathematics between dollars."""
 
     sees: str = "one output"  # what an attacker sees
     reveals: str = "which of the two datasets was used"  # what an attacker can tell from it
@@ -38,10 +35,7 @@ def quotation(words: str) -> str:
 
 
 def if_curve(violation: TradeoffFunction, place: str = "") -> str:
-    """Return the assumption behind a detectable violation: the mechanism's curve equals the curve of the violation.
-
-    Among all mechanisms with the same parameter, a mechanism with this curve is the easiest to refute.
-    """
+    """Return the assumption behind a detectable violation: the curve is the violation's, the easiest one to refute."""
     return f"if the mechanism's trade-off curve{f' {place}' if place else ''} is that of {violation}"
 
 

@@ -1,7 +1,4 @@
-"""Runs the user's code: functions, files, private environments and programs.
-
-This package also identifies and compares that code.  Each trial has its own random stream, in any process.
-"""
+"""Runs and identifies the user's code: functions, files, private environments and programs."""
 
 try:
     import fcntl  # noqa: F401

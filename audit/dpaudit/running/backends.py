@@ -1,7 +1,6 @@
-"""Provides worker processes on this machine (loky), in a Dask cluster or with Ray.  joblib sends them tasks.
+"""Worker processes on this machine (loky), in a Dask cluster or with Ray.  joblib sends them tasks.
 
-loky starts Python with `-m` and `-c`, and Python then searches the working folder first.  A stranger's folder may hold
-a module such as `joblib` or `random`.  So each process of loky starts with PYTHONSAFEPATH, which omits this folder.
+loky starts Python with PYTHONSAFEPATH, since a stranger's working folder may hold a module such as `random`.
 """
 
 from __future__ import annotations

@@ -37,24 +37,22 @@ class CommandMechanism(Program):
     """A mechanism that is a program and answers each JSON line with one JSON line.
 
     The program reads `{"dataset": ..., "n": 1000, "seed": 12345}` from stdin and answers `{"outputs": [...]}` with n
-    independent outputs, or `{"error": "..."}`.  It then waits for the next request until its stdin ends.  An answer may
-    also hold the running time of each output in seconds, as `"seconds": [...]`.  Only audits with `observe_time` read
-    these times, and their requests have n = 1.  NaN and bytes are written as `{"$float": "nan"}` and
-    `{"$bytes": "<base64>"}`.  If the program fails, the error message shows its stderr.
+    independent outputs, or `{"error": "..."}`, until its stdin ends.  For audits with `observe_time`, whose requests
+    have n = 1, an answer may hold `"seconds": [...]`.  NaN and bytes are written as `{"$float": "nan"}` and `{"$bytes":
+    "<base64>"}`.  If the program fails, the error message shows its stderr.
 
-    The audit's random generator chooses the seed.  The audit is reproducible if the program takes all its randomness
-    from a generator with this seed.
+    The audit's random generator chooses the seed, so the audit is reproducible if the program takes all randomness from
+    it.
 
-    Each process that runs trials starts the program once, without a shell, before its first trial.  Then a word `$NAME`
-    or `--option=$NAME` gets the value of an environment variable, which no file records.
+    Each process that runs trials starts the program once, without a shell.  Then a word `$NAME` or `--option=$NAME`
+    gets the value of an environment variable, which no file records.
 
     Args:
         command: The program and its arguments.
         timeout: The program is killed after this number of seconds without an answer.  None means no limit.
-        cwd: The working directory of the program.  A relative path to the program is relative to this directory.
+        cwd: The working directory of the program, to which its path may be relative.
         env: Environment variables in addition to the inherited ones.
-        memory: Maximum address space of the program, as bytes or as text such as "2 GB".  None means no limit.  The
-            limit works on Linux only.
+        memory: Maximum address space of the program, as bytes or as text such as "2 GB" (Linux only).  None: no limit.
 
     Raises:
         ValueError: If `command` is not a list of text, or `timeout` is not positive.
@@ -98,23 +96,17 @@ class CommandMechanism(Program):
         """Return n outputs of the program, whose seed `rng` chooses.
 
         Raises:
-            MechanismError: If the dataset has no JSON form, or if the program dies, times out, reports an error or
-                does not answer with n outputs.
+            MechanismError: If the dataset has no JSON form, or the program dies, times out, reports an error or does
+                not answer with n outputs.
         """
         return self._answered(dataset, n, rng)[1]
 
     def run(self, datasets: Sequence[Dataset], index: int, rng: np.random.Generator, *, outcomes: bool = False) -> Run:
-        """Make one run, and return the time that the program reports, or else the time from request to answer.
+        """Make one run on `datasets[index]`, and return the time that the program reports, or else that of the answer.
 
-        Args:
-            datasets: The datasets, of which the program gets only the one at `index`.
-            index: Index of the dataset for the run.
-            rng: The random generator that chooses the program's seed.
-            outcomes: Whether an error that the program reports is the outcome of the run, unless the program says that
-                it has run out of memory.  In this case, the program's own time is ignored.
-
-        Raises:
-            MechanismError: As for `sample`, except for errors that are outcomes, or if a reported time is not valid.
+        If `outcomes`, an error that the program reports is the outcome of the run, unless it has run out of memory; its
+        own time is then ignored.  MechanismError as for `sample`, except for such errors, or if a reported time is not
+        valid.
         """
         answer, (output,), elapsed = self._answered(datasets[index], 1, rng, outcomes)
         if isinstance(output, _Reported):

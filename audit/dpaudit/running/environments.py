@@ -1,8 +1,7 @@
 """Private Python environments with only the packages that a mechanism requires, kept in a cache, and their lock files.
 
-An environment is built in a new folder, which gets its name once it is complete.  So no process uses an incomplete
-environment, even after a power cut.  A lock file lists the packages of an environment with the SHA-256 of each
-distribution file.  It may come from a stranger, so lines such as options of an installer are refused.
+An environment gets its name once it is complete.  A lock file lists the SHA-256 of each distribution file, and may come
+from a stranger, so options of an installer are refused.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Foreign code: limits its time and memory, and detects and undoes its side effects on dpaudit's process.
 
-A timeout uses SIGALRM, so it works only in the main thread, and cannot interrupt code that is stuck in a compiled
-library.  A memory limit (RLIMIT_AS) counts for each single process.  It stops accidents, such as an array that is too
-large, but is no sandbox, because a program can start further processes.
+A timeout uses SIGALRM: only in the main thread, and not in compiled code.  A memory limit (RLIMIT_AS) counts for each
+process; it stops accidents, but is no sandbox.
 """
 
 from __future__ import annotations
@@ -85,11 +84,7 @@ class Timeout:
         return result
 
     def interrupt(self, _: int, __: FrameType | None) -> None:
-        """Handle SIGALRM.
-
-        A mechanism that catches all exceptions, such as `while True: try: ... except: pass`, ignores an interruption.
-        Further interruptions follow at random times, until an interruption occurs outside the `try` block.
-        """
+        """Handle SIGALRM; interrupt again at random times, since a mechanism may catch all exceptions in a loop."""
         if not self._armed:
             return
         self._interruptions += 1
@@ -139,10 +134,7 @@ def advice(memory: int) -> str:
 
 @contextmanager
 def memory_limited(memory: int | None) -> Iterator[None]:
-    """Limit the memory that this process may add while the `with` block runs.
-
-    An allocation beyond the limit raises MemoryError, or ends the process if compiled code does not handle the failure.
-    """
+    """Limit the memory that this process may add while the `with` block runs; beyond it, MemoryError or death."""
     if memory is None:
         yield
         return
@@ -177,10 +169,7 @@ def own_error_state() -> Iterator[None]:
 
 @contextmanager
 def foreign_code() -> Iterator[None]:
-    """Use numpy's error state of foreign code, and make `os._exit` raise SystemExit, inside the `with` block.
-
-    `os._exit(0)` would end the audit with the exit code of "no violation found".
-    """
+    """Use foreign code's error state of numpy, and let `os._exit` raise SystemExit: its code 0 would be a verdict."""
     global _foreign
     end, process = os._exit, os.getpid()
 

@@ -1,8 +1,6 @@
-"""Runs a mechanism in new processes, whose memory holds nothing of earlier runs.
+"""Runs a mechanism in new processes, which execute this module, and whose memory holds nothing of earlier runs.
 
-A new process is neither a fork nor a worker that has run the mechanism before.  It executes this module.  What a
-mechanism keeps outside its process remains.  So a run in a new process does not count if Python code in it reads a file
-that another process wrote after the audit began.
+A run does not count if Python code in it reads a file that another process wrote after the audit began.
 """
 
 from __future__ import annotations

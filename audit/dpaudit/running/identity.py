@@ -1,7 +1,7 @@
 """The identity of an audit, which is what determines its outputs, and fingerprints of these outputs.
 
-The identity has one short text for each part.  A store is continued only by an audit of the same identity.  A result
-records the parts about code and datasets, and a replay compares them.
+It has a short text for each part.  Only an audit of the same identity continues a store, and a replay compares the
+parts about code and datasets.
 """
 
 from __future__ import annotations

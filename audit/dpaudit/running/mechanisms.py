@@ -1,7 +1,4 @@
-"""Mechanisms: their interface, and those that an address names, in this process or in a private environment.
-
-An address reads `package.module:object` or `path/to/file.py:object`.
-"""
+"""Mechanisms: their interface, and those that an address names, in this process or in a private environment."""
 
 from __future__ import annotations
 
@@ -51,10 +48,7 @@ class Mechanism(Protocol):
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
         """Return n independent outputs, as a sequence of length n or an array of n rows.
 
-        Args:
-            dataset: A copy of the dataset, which the mechanism may change.
-            n: Number of outputs.
-            rng: The random generator for these runs.  The mechanism must not keep the generator after the call.
+        The mechanism may change the dataset, which is a copy, but must not keep `rng` after the call.
         """
         ...
 
@@ -192,13 +186,11 @@ def resolved(mechanism: object) -> object:
 class IsolatedMechanism(Program):
     """A mechanism that runs in a private environment and is named by an address.
 
-    Each process that runs trials starts one worker process in this environment before its first trial.  The rng of the
-    mechanism is a numpy Generator if the environment has numpy, and a random.Random otherwise.  Before each call, the
-    worker also seeds the global generators of random, numpy and torch.  Libraries with their own secure generator
-    cannot be seeded, so their outputs differ.
+    Each process that runs trials starts one worker process in this environment.  The rng of the mechanism is a numpy
+    Generator if the environment has numpy, and a random.Random otherwise.  Before each call, the worker also seeds the
+    global generators of random, numpy and torch; libraries with their own secure generator cannot be seeded.
 
-    The mechanism's file can import only packages of the environment, which does not contain dpaudit.  So a claim in the
-    file must be a text for `parse_claim`.
+    The mechanism's file can import only packages of the environment, without dpaudit, so a claim in it must be a text.
 
     Args:
         address: `module:object` or `file.py:object`.
@@ -208,8 +200,7 @@ class IsolatedMechanism(Program):
         batched: Whether the mechanism makes many runs in one call.
         folder: The folder to which a file path in the address is relative.
         timeout: The worker is killed after this number of seconds without an answer.  None means no limit.
-        memory: Maximum memory of the worker, in bytes.  The memory that the worker uses before it loads the mechanism
-            does not count.  None means no limit.  The limit works on Linux only.
+        memory: Maximum memory of the worker, in bytes, beyond what it uses before it loads the mechanism (Linux only).
         lock: The exact packages of the environment.  None leaves the choice of versions to the installer.
         named: Name of the mechanism in results; "" for the address.
         code: Address of the audited code, if the mechanism is a class of dpaudit that calls this code.
@@ -264,8 +255,8 @@ class IsolatedMechanism(Program):
         """Return n outputs of the mechanism, for which `rng` chooses the seed of the worker.
 
         Raises:
-            MechanismError: If the dataset has no encoding (see `wire`), if the mechanism raises an exception or does
-                not return n outputs, or if the worker dies or times out.
+            MechanismError: If the dataset has no encoding (see `wire`), the mechanism raises an exception or does not
+                return n outputs, or the worker dies or times out.
         """
         request = {"do": "sample", "dataset": dataset, "n": n, "seed": int(rng.integers(2**63))}
         answer = answer_of(self._child(), request, self.timeout, f"an answer with {n} outputs")
@@ -274,18 +265,11 @@ class IsolatedMechanism(Program):
         return outputs
 
     def run(self, datasets: Sequence[Dataset], index: int, rng: np.random.Generator, *, outcomes: bool = False) -> Run:
-        """Make one run, whose time the worker measures around the call of the mechanism, with n = 1 if it takes n.
+        """Make one run on `datasets[index]`, with n = 1 if it takes n; the worker measures the time around the call.
 
-        Args:
-            datasets: The datasets.  The worker copies all of them in this order before the run, so that the state of
-                its memory does not depend on `index`.
-            index: Index of the dataset for the run.
-            rng: The random generator that chooses the seed of the worker.
-            outcomes: Whether an exception is the outcome of the run, unless it says that the machine has run out of
-                memory, disk space or file handles.
-
-        Raises:
-            MechanismError: As for `sample`, except for exceptions that are outcomes.
+        The worker copies all datasets before the run, so that its memory does not depend on `index`.  If `outcomes`, an
+        exception is the outcome of the run, unless the machine has run out of memory, disk space or file handles.
+        Other exceptions raise MechanismError as for `sample`.
         """
         seed = int(rng.integers(2**63))
         request = {"do": "run", "datasets": list(datasets), "index": index, "seed": seed, "outcomes": outcomes}

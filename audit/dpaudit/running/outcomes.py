@@ -1,8 +1,7 @@
 """The outcomes of runs: outputs, which are copied, and exceptions, which get words and may count as outcomes.
 
-A mechanism may change or keep its dataset, or return an object that it changes later.  So each run gets a new copy of
-the dataset, and each output is copied at once.  `worker` loads this file by its path, so it needs only the standard
-library of Python 3.8 or later, and uses numpy only if numpy is installed.
+A mechanism may change what it gets or returned, so datasets and outputs are copied.  `worker` loads this file by its
+path, so it needs only the standard library of Python 3.8 or later, and uses numpy only if it is installed.
 """
 
 from __future__ import annotations
@@ -217,11 +216,7 @@ def raised(error: BaseException) -> str:
 
 
 def of_code(error: BaseException) -> bool:
-    """Whether an exception says something about the code that raised it.
-
-    An exception that is neither Python's own nor derived from Exception is meant for the caller of dpaudit, such as a
-    test runner.
-    """
+    """Whether an exception says something about its code; one that is no Exception and not Python's is the caller's."""
     cancelled = type(error).__name__ == "CancelledError"  # compared by name to avoid the import of asyncio
     return isinstance(error, (Exception, SystemExit, GeneratorExit)) or cancelled
 

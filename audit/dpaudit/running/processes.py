@@ -46,10 +46,9 @@ class Run:
 
 
 class Child:
-    """One running program.
+    """One running program in its own session, which Ctrl-C reaches only through this process.
 
-    `exchange` serves all three pipes at once, so that neither side can block the other.  The program runs in a separate
-    session.  So Ctrl-C reaches only this process, which then ends the program's process group.
+    `exchange` serves all three pipes at once, so that neither side can block the other.
     """
 
     def __init__(

@@ -49,12 +49,9 @@ _FIRST_RUNS = 8  # changes of the dataset are checked after these, and later aft
 
 
 class Dataset:
-    """A dataset that is copied for each run.  A mechanism never gets the original.
+    """A dataset that is copied for each run.  A mechanism never gets the original, unless it is immutable (`fixed`).
 
-    Attributes:
-        value: The dataset, which the caller must not change.
-        copy: A function that returns a new copy; it is chosen once, so that copying a short list takes little time.
-        fixed: Whether the dataset is immutable.  In this case, `copy` returns the dataset itself.
+    `copy` returns a new copy of `value`; it is chosen once, so that copying a short list takes little time.
     """
 
     def __init__(self, value: object) -> None:
@@ -257,9 +254,7 @@ class Runs:
     def _goes_on(self, error: BaseException) -> bool:
         """Whether a run that ended with this error may be retried or counted as an outcome.
 
-        A timeout depends on the load of the machine, which drifts.  If timeouts decided which runs count, the two runs
-        of a trial would not be comparable.  With observed times, the two runs are comparable, because their order is
-        random.
+        Timeouts depend on the load, which drifts, so only the random order of observed times makes two runs comparable.
         """
         if isinstance(error, RunTimeout):
             return self.execution.observe_time

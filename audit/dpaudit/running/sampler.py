@@ -56,9 +56,9 @@ _WORTH_SENDING = 0.02  # minimum seconds of work that justify other processes; l
 class Sampler:
     """Makes the trials of one mechanism on copies of the datasets.
 
-    The address (seed, pair, side, t) determines the random numbers of trial t of a side, in every process.  A batched
-    mechanism uses one stream for all runs of a call.  So its outputs also depend on the division of runs into calls.
-    The first call starts at the start of the caller's block, and each call makes at most CHUNK runs.
+    The address (seed, pair, side, t) determines the random numbers of trial t, in every process.  A batched mechanism
+    uses one stream for all runs of a call, at most CHUNK from the start of the caller's block, so its outputs depend on
+    this.
     """
 
     mechanism: object
@@ -155,10 +155,7 @@ class Sampler:
         return stream(self.seed, "order", pair, start).random(trials) < 0.5
 
     def _timed(self, pair: int, start: int, stop: int) -> tuple[Outcome, Outcome]:
-        """Make trials one by one, with the two runs of each trial in random order.
-
-        Clocks, caches and load drift, and the effect of this drift on the times must not depend on the dataset.
-        """
+        """Make trials one by one, with their two runs in random order, so that drift does not depend on the dataset."""
         parts: tuple[list[Outcome], list[Outcome]] = ([], [])
         datasets = self._datasets[pair]
         order = self.first_sides(pair, start, stop - start)

@@ -1,7 +1,4 @@
-"""Identifies the code of a mechanism: its file, the user's modules that it imports, programs, and installed packages.
-
-The packages include their dependencies.
-"""
+"""The code of a mechanism: its file, the user's modules that it imports, programs, and packages with dependencies."""
 
 from __future__ import annotations
 

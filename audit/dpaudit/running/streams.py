@@ -17,10 +17,7 @@ from dpaudit.running.foreign import foreign_code
 
 
 class _Key(ISpawnableSeedSequence):
-    """A seed sequence that gives a Philox generator its key and lets a mechanism call `rng.spawn`.
-
-    A child of a trial's generator depends only on the key, the trial and the number of the child.
-    """
+    """A seed sequence with the key of a Philox generator, whose children depend on key, trial and number only."""
 
     def __init__(self, seed: int, path: tuple[str | int, ...]) -> None:
         digest = hashlib.sha256(repr((seed, path)).encode()).digest()
@@ -47,13 +44,10 @@ def stream(seed: int, *path: str | int) -> np.random.Generator:
 
 
 def trial_streams(seed: int, *path: str | int, start: int, stop: int) -> Iterator[np.random.Generator]:
-    """Yield the generator of each trial in [start, stop).
+    """Yield the generator of each trial in [start, stop), which can run alone: Philox counters from t * 2**128 on.
 
-    The generator is counter-based, so that any trial can be run alone.  Trial t uses the Philox counters from
-    t * 2**128 on.  Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3", SC'11.
-
-    All trials share one Generator object, which is re-seeded for each trial, because the creation of an object may take
-    longer than a run.  So a trial must use all its random numbers before the next trial begins.
+    All trials share one Generator object, which is cheaper, so a trial must use all its numbers before the next begins.
+    Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3", SC'11.
     """
     key = _Key(seed, path)
     philox = np.random.Philox(key)  # type: ignore[arg-type]  # the stubs allow only `SeedSequence`

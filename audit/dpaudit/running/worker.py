@@ -153,11 +153,7 @@ def is_standard_file(path: str) -> bool:
 
 
 def refusal(named: Any) -> str:
-    """Return why a module, function or class of the standard library is refused, as words that follow its name, or "".
-
-    For example, `timeit.timeit` would run parameters and datasets as code, and so would `os.system` in a file that
-    imports `os`.
-    """
+    """Return why an object of the standard library is refused, such as `timeit.timeit`, which runs text, or ""."""
     if not (inspect.ismodule(named) or inspect.isroutine(named) or isinstance(named, type)):
         return ""
     module = getattr(named, "__name__" if inspect.ismodule(named) else "__module__", None)

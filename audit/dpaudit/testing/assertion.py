@@ -59,13 +59,10 @@ def assert_private(
     seed: int | None = None,
     report: str | Path | None = None,
 ) -> AuditResult:
-    """Audit a claim, and raise PrivacyViolation if the audit refutes it.
+    """Audit a claim, and raise PrivacyViolation if the audit refutes it; return the result of an audit that did not.
 
     A result without a violation does not prove the claim.  `false_alarm`, `seed` and `report` are for use outside
     pytest.  In tests, the session sets these values (`--dpaudit-false-alarm`, `--dpaudit-seed`, `--dpaudit-report`).
-
-    Returns:
-        The result of an audit that found no violation.
     """
     __tracebackhide__ = True
     allowance = _allowance({"false_alarm": false_alarm, "seed": seed, "report": report})
@@ -122,19 +119,13 @@ def assert_audit(
     seed: int | None = None,
     report: str | Path | None = None,
 ) -> AuditResult:
-    """Make an audit of scores, of a stream or of one run, and raise PrivacyViolation if it refutes the claim.
+    """Make an audit of scores, of a stream or of one run; return its result if it found no violation.
 
     Args:
         claim: The claim to test.
         make: A function that makes the audit with the keyword arguments `claim`, `confidence` and `seed`, such as
             `lambda **how: audit_scores(left_out, included, independence="runs", **how)`.  It must pass all of them on.
-        name: Name of the audit; that of the test if empty.
-        false_alarm: As in `assert_private`.
-        seed: As in `assert_private`.
-        report: As in `assert_private`.
-
-    Returns:
-        The result of an audit that found no violation.
+        name: Name of the audit; that of the test if empty.  Other arguments are those of `assert_private`.
 
     Raises:
         PrivacyViolation: If the claim is refuted.
@@ -280,11 +271,7 @@ def _too_few(result: AuditResult, effort: Effort) -> AuditResult:
 
 
 def _continued(chain: Chain, result: AuditResult, *, news: bool) -> Chain:
-    """Return the chain continued by this audit.
-
-    Gains do not count if the audit is inconclusive or adds no new evidence (see `wealth`).  Losses always count;
-    otherwise runs could be excluded because of their outcome.
-    """
+    """Return the chain continued by this audit, whose gains count only with news and a verdict, and losses always."""
     log_e = float(result.history.log_e[-1]) if len(result.history.log_e) else 0.0
     if not result.evidence.kind.anytime and not result.violated:
         log_e = -math.inf  # a test by its p-value is an all-or-nothing bet

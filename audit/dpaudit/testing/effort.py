@@ -49,12 +49,10 @@ class Effort:
 
     @cached_property
     def planned(self) -> int:
-        """An estimate of the runs that detect the violation with probability `POWER`.
+        """An estimate of the runs that detect the violation with probability `POWER`, on each of several pairs alone.
 
-        Each of several pairs gets enough runs to detect the violation on this pair alone.  The estimate multiplies a
-        normal approximation for the best bet by the cost of learning the scores.  If the evidence comes from few
-        outputs, as under claims that allow large losses, a normal approximation is too small.  Therefore the number is
-        at least Chernoff's bound for known scores plus `HEAD_START`.
+        A normal approximation for the best bet is multiplied by the cost of learning.  It is too small if the evidence
+        comes from few outputs, so the number is at least Chernoff's bound for known scores plus `HEAD_START`.
         """
         normal = LEARNING * self.of_known_scores(POWER)
         if normal >= _NEVER:
@@ -68,14 +66,11 @@ class Effort:
         return runs >= self.pairs * self.of_known_scores(AUDIT_POWER)
 
     def of_known_scores(self, power: float) -> int:
-        """Return the runs on one pair if the scores are known.
-
-        The number of runs is the smallest n such that the best bet j refutes the claim with probability `power`:
+        """Return the runs on one pair with known scores: the least n such that the best bet j satisfies
 
             log w_j + n g_j - z sqrt(n v_j) >= log(1/significance),
 
-        where w_j is the weight of bet j, g_j and v_j are the mean and variance of its gain in a trial, and z is the
-        normal quantile of `power`.
+        with its weight w_j, mean g_j and variance v_j of its gain in a trial, and the normal quantile z of `power`.
         """
         z, worst, needed = float(ndtri(power)), 0.0, self._needed
         for law in _laws(self.claim, self.detect):
@@ -112,10 +107,9 @@ def described(detect: Detect) -> str:
 
 
 def violations_of(claim: TradeoffFunction, detect: Detect) -> tuple[TradeoffFunction, ...]:
-    """Return the violations on which the audit places planned bets.
+    """Return the violations on which the audit places planned bets, with half of the excess of the one to detect.
 
-    These violations have half of the excess of the violation to detect.  A bet on a smaller violation has smaller
-    stakes.  Its gain varies less between audits, so fewer runs detect the violation with probability `POWER`.
+    Bets on smaller violations vary less between audits, so fewer runs detect the violation with probability `POWER`.
     """
     candidates: tuple[TradeoffFunction, ...] = (detect,) if isinstance(detect, TradeoffFunction) else ()
     match claim, detect:
@@ -140,10 +134,7 @@ def _half(claim: TradeoffFunction, detect: Detect, name: str) -> float:
 
 @lru_cache(maxsize=256)
 def _laws(claim: TradeoffFunction, detect: Detect) -> tuple[Law, ...]:
-    """Return the laws that the binned log-likelihood ratio may have under the violation, one for each kind of noise.
-
-    Both randomised response and Laplace noise can violate a pure claim, and Laplace noise is harder to detect.
-    """
+    """Return the laws that the binned log-likelihood ratio may have under the violation, one for each kind of noise."""
     if not isinstance(detect, float):
         return pair_laws(detect)
     match claim:

@@ -178,10 +178,9 @@ class Baseline:
 
 
 def first_audits(records: Iterable[Record]) -> list[Record]:
-    """Return the record of the first audit of each call of each test.
+    """Return the record of the first audit of each call of each test; unfinished if another begins before its end.
 
-    A test may run again in a session.  If another audit of the call begins before the first one ends, the first counts
-    as unfinished.  Otherwise a test could be repeated until an audit gains evidence.
+    Otherwise a test could be repeated in a session until an audit gains evidence.
     """
     by_call: dict[tuple[str, int], list[Record]] = {}
     for record in records:

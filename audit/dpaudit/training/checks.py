@@ -36,10 +36,7 @@ def described(
     out: Sequence[object] | AnyArray,
     into: Sequence[object] | AnyArray,
 ) -> AuditResult:
-    """Add warnings to a result, and the record of the audited training with its scores.
-
-    The last warning of the result must remain the reason of an inconclusive verdict.
-    """
+    """Add warnings, before that which is the reason of the verdict, and the record of the audited training."""
     values, others = numbers(out), numbers(into)
     edges, first, second = ((), (), ()) if values is None or others is None else histograms(values, others)
     words = training_words(train)
@@ -111,10 +108,9 @@ def dependent(outputs0: AnyArray, outputs1: AnyArray) -> tuple[str, ...]:
 
 
 def pooled(outputs0: AnyArray, outputs1: AnyArray, pair: Pair) -> tuple[str, ...]:
-    """Return the sign that runs take their seeds from a common pool; if they do, no guarantee holds.
+    """Return the sign, a strong suspicion without a level, that runs take their seeds from a common pool.
 
-    Independent continuous scores never repeat.  Others, such as an accuracy, usually lie on a grid if they repeat, or
-    occur on both datasets.  The sign is a strong suspicion (`engine.independence`), not a test with a level.
+    Independent continuous scores never repeat; others, such as an accuracy, lie on a grid or occur on both datasets.
     """
     found = pool_words([list(side[:KEPT]) for side in (outputs0, outputs1)], (pair.d0, pair.d1))
     words = (
@@ -125,9 +121,7 @@ def pooled(outputs0: AnyArray, outputs1: AnyArray, pair: Pair) -> tuple[str, ...
 
 
 def _stretches(keys0: Sequence[Hashable], keys1: Sequence[Hashable], significance: float) -> list[str]:
-    """Test whether equal outputs follow each other too often among the first 600 runs on each dataset.
-
-    The p-values of the two datasets are combined, so that the test has power with few models.
+    """Test whether equal outputs follow each other too often among the first 600 runs on both datasets together.
 
     Theorem:
         If p and q are p-values that are independent, P[p q <= x] <= x (1 - log x).
@@ -172,10 +166,7 @@ def shared_seeds(outputs0: AnyArray, outputs1: AnyArray) -> tuple[str, ...]:
 
 
 def without_nan(scores: Array, side: int) -> tuple[Array, tuple[str, ...]]:
-    """Return the scores, with the lowest score for diverged models, and a warning if any model diverged.
-
-    The lowest score depends neither on the dataset nor on a coin, so guarantees hold.
-    """
+    """Return the scores, the lowest for diverged models, since it depends on no coin, and a warning if any."""
     diverged = np.isnan(scores)
     if not diverged.any():
         return scores, ()

@@ -37,17 +37,17 @@ def claim(
     sampling: Sampling = "poisson",
     claimed_as: Literal["poisson"] | None = None,
 ) -> TradeoffFunction:
-    """Return the claim that DP-SGD with given parameters satisfies if the noisy gradients of all steps are released.
+    """Return the claim that DP-SGD satisfies if the noisy gradients of all steps are released.
 
     Each step clips the gradients of all records in the batch to norm C, and adds noise with the law N(0,
     (noise_multiplier * C)^2) to each component of their sum.  A step is mu-GDP with mu = 1 / noise_multiplier for an
-    added or removed record, and 2 / noise_multiplier for a replaced record.  With Poisson sampling, the claim about a
-    step is the subsampled Gaussian claim, and its composition over the steps requires the extra `accounting`, with
-    rounding that never understates the privacy loss (`claims.accounting`).
+    added or removed record, and 2 / noise_multiplier for a replaced record.  With Poisson sampling, its claim is the
+    subsampled Gaussian claim, and the composition requires the extra `accounting`, with safe rounding
+    (`claims.accounting`).
 
     Args:
-        noise_multiplier: Standard deviation of the noise, divided by the clipping norm.  Must be positive.
-        steps: Number of steps of the training.  Must be a positive integer.
+        noise_multiplier: Standard deviation of the noise, divided by the clipping norm; positive.
+        steps: Number of steps of the training, >= 1.
         sampling_rate: Probability that a given record is in a batch, in (0, 1].  For shuffled batches, the size of a
             batch divided by the number of records.  Omit this argument for full batches.
         relation: Neighbouring relation: "add_remove" or "replace_one".

@@ -1,9 +1,4 @@
-"""The three designs of an audit of training: many runs, one run with many canaries, and step by step.
-
-Each design works with any training function.  In "many runs", each model is a run of the mechanism "train and return a
-score".  In "one run", a secret coin decides for each canary whether it is included.  In "step by step", a coin for each
-step decides whether the canary joins the batch.
-"""
+"""The three designs of an audit of training: many runs, one run with many canaries, and step by step."""
 
 from __future__ import annotations
 
@@ -57,9 +52,9 @@ def many_runs(
     """Train half of the models on d0 and half on d1, and test the claim on their scores, exactly and once.
 
     All scores count, because no threshold is learned from them.  The order of the runs is tested for dependence, as in
-    `audit`; most of these tests need 30 models on each dataset.  The result is inconclusive, and certifies nothing, if
-    runs depend on each other, which repeated scores on no grid and of one dataset only also show, or if many models
-    with equal seeds have the same output on d0 as on d1.
+    `audit`; most of these tests need 30 models on each dataset.  The result is inconclusive if runs depend on each
+    other, also shown by repeated scores on no grid and of one dataset only, or if many models with equal seeds have the
+    same output on d0 as on d1.
 
     Args:
         train: A function `(dataset, rng)` that trains a model and returns its score, or an object with `sample(dataset,
@@ -71,8 +66,7 @@ def many_runs(
             as many as `models`, are trained first, with equal seeds, until they show that the training uses its
             dataset.
         confidence: A true claim is reported as violated with probability at most 1 - confidence.
-        seed: Seed of all models.  If None, the seed of an existing `store` or else a fresh seed, which the result
-            records.
+        seed: Seed of all models, which the result records.  If None, that of an existing `store` or a fresh seed.
         jobs: Number of processes that train models; -1 uses all cores.  The result does not depend on this number.
         store: A file that keeps the output of each model, so that a repeated call trains only the missing models.
             `train`, datasets, seed, versions and `models` must be unchanged.
@@ -156,21 +150,20 @@ def one_run(
 ) -> AuditResult:
     """Toss a fair coin for each canary, train one model with the included canaries, and guess the coins from scores.
 
-    The bound is about the presence of one record, so the claim must be about "add_remove".
+    The bound is about the presence of one record, so the claim must be about "add_remove".  Other arguments are those
+    of `many_runs`.
 
     Args:
         train: A function `(included, rng)` that trains one model with the canaries for which `included`, (m,), is true,
             and returns a score of each canary, (m,).  A higher score must be stronger evidence that the canary was
             included.  A score must not depend on the coins except through the model.
         canaries: Number of canaries, m.
-        claim: The claim about the whole training, or its text; None as in `many_runs`.
+        claim: The claim about the whole training, or its text.
         independence: "canaries" or None, as in `audit_scores`.
-        confidence: A true claim is reported as violated with probability at most 1 - confidence.
-        seed: Seed of the coins and of the training; None as in `many_runs`.
+        seed: Seed of the coins and of the training.
         store: A file that keeps the scores and the coins, so that a repeated call, with the same `independence`, does
             not repeat the training.
         resume: As in `many_runs`, but another seed or another number of canaries is always refused.
-        name: Name of the audit in reports.
 
     Raises:
         TypeError: If `train` cannot be called.
@@ -250,9 +243,9 @@ def step_by_step(
 ) -> AuditResult:
     """Audit the claim of each step while the training runs; stop as soon as the claim is refuted.
 
-    The guarantee is that of `OnlineAudit`: a step may depend on all earlier steps, and no independence is assumed.  The
-    claim is about one step, given the past, with or without the canary.  The coin, not the sampling, decides whether
-    the canary is in the batch, so the claim is that of a full batch: `reference.StepByStep.claim`.
+    The guarantee is that of `OnlineAudit`: a step may depend on all earlier steps.  The claim is about one step, given
+    the past, with or without the canary.  The coin, not the sampling, decides whether the canary is in the batch, so it
+    is that of a full batch: `reference.StepByStep.claim`.
 
     Args:
         step: A function that takes the coin, makes one step, with the canary if the coin is 1, and returns a score,
@@ -261,7 +254,7 @@ def step_by_step(
             sampling="full")`.
         steps: Maximum number of steps.
         confidence: A true claim is reported as violated, at any step, with probability at most 1 - confidence.
-        seed: Seed of the coins; None draws a fresh seed, which the result records.  The training must not use `seed`.
+        seed: Seed of the coins, which the training must not use; None draws a fresh seed, which the result records.
         attacks: Attacks that learn from the scores, as for `audit`.
         name: Name of the audit in reports.
 

@@ -33,13 +33,7 @@ _MODELS, _PROBED = 0, 1  # numbers of the two series of models, in random stream
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingProgress:
-    """The progress of `many_runs`; `str` returns one line.
-
-    Args:
-        models: Number of models so far, including those from the store.
-        allowed: Number of all models.
-        seconds_per_model: Mean time of a model that this call trained; nan before the first model.
-    """
+    """The progress of `many_runs`, with models of the store; the seconds are nan before the first new model."""
 
     models: int
     allowed: int
@@ -69,10 +63,9 @@ class Models:
 
 
 def train_models(train: object, pair: Pair, each: int, seed: int, settings: AuditSettings, compared: int) -> Models:
-    """Train `each` models on both datasets, and `_PROBES` further models on both datasets with equal seeds.
+    """Train `each` models on both datasets, and at least `_PROBES` further ones with equal seeds.
 
-    If the outputs of these further models are equal on d0 and d1, more of them are trained, until outputs differ or
-    `compared` models are trained on each dataset.
+    Further models are trained until outputs on d0 and d1 differ, or there are `compared` on each dataset.
     """
     parts = {"design": "many runs", "models": f"{2 * each:,}"}
     with opened(train, [pair], seed, settings, parts) as store:

@@ -50,8 +50,8 @@ class Scores:
     """Scores of canaries: inner products of each noisy sum of gradients with the direction of the canary's gradient.
 
     A step hook of the optimizer reads the noisy gradient before the weights change; an earlier hook, such as that of
-    the accountant, is still called.  Opacus has then divided the noisy sum by the expected batch size, which depends on
-    the number of records, so scores are multiplied by this size.  Each step computes one gradient for each canary.
+    the accountant, is still called.  Scores are multiplied by the expected batch size, by which Opacus has divided the
+    sum, and which depends on the number of records.  Each step computes one gradient for each canary.
 
     Args:
         model: The model that `make_private` returned.
@@ -125,15 +125,11 @@ class Scores:
 class StepByStep:
     """A function `coin -> score` for `training.step_by_step`: the next step, with the canary if the coin is 1.
 
-    The batches of the loader are repeated until the audit ends.
-
     Args:
-        scores: The scores of one canary.
-        loader: The loader that `make_private` returned.  A batch is the inputs and the targets of its records.
+        scores: The scores of one canary; otherwise a ValueError is raised.
+        loader: The loader that `make_private` returned, which is repeated.  A batch is inputs and targets of its
+            records.
         update: A function of inputs and targets that makes one step of the optimizer: the body of the training loop.
-
-    Raises:
-        ValueError: If `scores` has more than one canary.
     """
 
     def __init__(self, scores: Scores, loader: Any, update: Callable[[Any, Any], object]) -> None:
@@ -147,19 +143,15 @@ class StepByStep:
 
     @property
     def claim(self) -> TradeoffFunction:
-        """The claim of a full batch for each step, because the coin decides whether the canary is in the batch.
-
-        The noise multiplier is the smallest one so far.
-        """
+        """The claim of a full batch for each step, as the coin decides; with the smallest noise so far."""
         least = min(self._least_noise, float(self._scores.optimizer.noise_multiplier))
         return claims.claim(noise_multiplier=least, steps=1, sampling="full")
 
     def __call__(self, coin: int) -> float:
         """Make a step, with the canary if the coin is 1; return the score.
 
-        Raises:
-            RuntimeError: If `update` made no step of the optimizer, or more than one.  The error is also raised if the
-                noise multiplier falls during the audit, because a claim that was stated before is then false.
+        RuntimeError if `update` did not make exactly one step, or the noise falls, which makes an earlier `claim`
+        false.
         """
         import torch
 
@@ -189,10 +181,7 @@ class StepByStep:
 def joined(records: Any, canaries: Canaries, included: npt.ArrayLike) -> Any:
     """Return a dataset with all records and the included canaries, for the loader that `make_private` receives.
 
-    Args:
-        records: A dataset of torch.  Its records are pairs of tensors, like the canaries.
-        canaries: The inputs and the targets of the m canaries.
-        included: Indices of the included canaries, or m booleans.
+    `records` is a dataset of torch with pairs of tensors, like the canaries.  `included` are indices, or m booleans.
     """
     from torch.utils.data import ConcatDataset, TensorDataset
 
@@ -206,8 +195,7 @@ def claim(
 ) -> TradeoffFunction:
     """Return the claim about all steps that the accountant of a privacy engine has counted.
 
-    The history of the accountant has the noise multipliers, sampling rates and numbers of steps.  Their exact
-    composition is the claim, whatever epsilon the accountant itself computes.
+    The claim is the exact composition of the accountant's history, whatever epsilon it computes itself.
 
     Args:
         engine: The privacy engine, after the training.

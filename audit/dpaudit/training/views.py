@@ -1,8 +1,7 @@
-"""Defines views: the part of a training that an attacker observes, such as a loss, a margin or all weights.
+"""Views: the part of a training that an attacker observes, such as a loss, a margin or all weights.
 
-A target is a record, and the attacker wants to know whether the training data contain it.  Views with targets output
-scores, (m,) for one target and (m, k) for k targets in m models: a higher score means that the data more likely contain
-the target.
+Views with targets, which are records, output scores, (m,) for one target and (m, k) for k in m models: a higher score
+means that the data more likely contain the target.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ class View:
     """The part of each trained model, and of its training, that an attacker observes.
 
     Args:
-        output: Function that returns the outputs of the m models, (m,) or (m, d).  Its arguments are the run after its
-            last step, and the list of the values that `steps` returned.
-        steps: Function that is called with the run after each step and returns the observed part of this step, (m,
-            ...).  None if the attacker observes no single steps.
+        output: Function of the run after its last step and the list of values of `steps`, which returns the outputs of
+            the m models, (m,) or (m, d).
+        steps: Function of the run after each step, which returns the observed part, (m, ...).  None: no steps are
+            observed.
         name: Name of the view in reports.
     """
 
@@ -72,19 +71,16 @@ def weights() -> View:
 
 
 def releases() -> View:
-    """Return a view that outputs the noisy gradients of all steps; shape (m, steps * P).
-
-    The claim of DP-SGD covers exactly these outputs.
-    """
+    """Return a view that outputs the noisy gradients of all steps, (m, steps * P), which the claim of DP-SGD covers."""
     return View(
         lambda run, seen: np.concatenate(seen, axis=1), steps=lambda run: run.released.copy(), name="all releases"
     )
 
 
 def spare_weights() -> View:
-    """Return a view that outputs the sum over all steps of the noisy gradient at each spare weight; shape (m, spare).
+    """Return a view that outputs the sum over all steps of the noisy gradient at each spare weight, (m, spare).
 
-    The sum at a spare weight is the score of the Dirac canary that uses this weight.
+    The sum at a spare weight is the score of its Dirac canary.
     """
 
     def output(run: Run, seen: list[Array]) -> Array:

@@ -1,7 +1,6 @@
-"""Figures of a result: the common parts of all panels, which are their size, colours, style, axes and SVG.
+"""Figures of a result: the common parts of all panels, half a page wide, which are size, colours, style, axes and SVG.
 
-Every figure consists of panels that are half a page wide.  Importing matplotlib takes half a second, so only functions
-that draw import it.
+Importing matplotlib takes half a second, so only functions that draw import it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Drawings without matplotlib: strips of several audits, the map of a sweep, and the picture of page 1.
+"""Drawings as SVG, without matplotlib: strips of several audits, the map of a sweep, and the picture of page 1.
 
-Writing their SVG directly is faster.  All sizes are in points.  Parts differ by shape, brightness, hatching, place and
-words, so that they can be told apart without colours.
+All sizes are in points.  Parts differ by shape, brightness, hatching, place and words, not only by colour.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The sections of a report about one audit: each section is one function.
+"""The sections of a report about one audit: each is a function from a result to blocks that begin with a `Heading`.
 
-To add a section, write a function from a result to blocks that begin with a `Heading`, and insert it into `SECTIONS` at
-its place in the report.  The function must accept results with values that are empty, None, nan or infinite, and
-returns no blocks for results to which the section does not apply.  `document` loads the sections of other packages.
+Insert a new one into `SECTIONS`.  It must accept results with values that are empty, None, nan or infinite, and return
+no blocks if it does not apply.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The index of a site, the badge of each audit, and the JSON feed (https://www.jsonfeed.org/version/1.1/).
-
-The index is a table that is complete without scripts, and that a small script sorts and filters.
-"""
+"""The index of a site, complete without scripts, the badges, and the JSON feed (https://www.jsonfeed.org/version/1.1/)."""
 
 from __future__ import annotations
 

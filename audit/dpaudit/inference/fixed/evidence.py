@@ -37,9 +37,9 @@ class Arc:
     def pair(cls, claim: TradeoffFunction, n0: int, n1: int, low: float, high: float) -> tuple[Arc, Arc]:
         """Return an arc evenly spaced in arcsin(sqrt(alpha)) and an arc evenly spaced in arcsin(sqrt(beta)).
 
-        Both cover each alpha in [low, high] of a symmetric claim.  Two arcs are needed because even spacing in alpha
-        leaves gaps in beta where the curve is steep.  The grids depend on n0 and n1 only, so each point moves in one
-        direction as the claim weakens.  Lemma 1 of `exact_binomial` requires this monotonicity.
+        Both cover each alpha in [low, high] of a symmetric claim; even spacing in alpha alone leaves gaps in beta.  The
+        grids depend on n0 and n1 only, so each point moves in one direction as the claim weakens (Lemma 1 of
+        `exact_binomial`).
         """
 
         def grid(n: int, low: float, high: float) -> Array:
@@ -62,9 +62,8 @@ class Arc:
     def evidence(self, x: npt.ArrayLike, n0: int, z: npt.ArrayLike, n1: int) -> Array:
         """Return the minimum divergence between outcomes (x, z) and the points of this arc; elementwise.
 
-        Along the arc the first term of the divergence rises from 0, and the second term falls to 0.  Both terms are
-        convex because f is convex.  So the minimum is where the sum of both terms stops falling, between the last
-        alpha <= p and the first beta <= q.
+        Both terms are convex; along the arc one rises from 0 and one falls to 0, so the minimum is where their sum
+        stops falling.
         """
         p, q = smoothed_rate(x, n0), smoothed_rate(z, n1)
         # Both terms are computed in one call, along the last axis, because the arrays are short and calls are costly.
@@ -97,11 +96,7 @@ class Arc:
 
 
 def evidence_of(claim: TradeoffFunction, x: int, n0: int, z: int, n1: int) -> float:
-    """Return the evidence of one outcome against a claim.
-
-    The divergence is smallest at a point with alpha >= p and beta >= q, or next to such a point.  Other points are left
-    out.
-    """
+    """Return the evidence of one outcome against a claim, at the points with alpha >= p and beta >= q and beside."""
     p, q = float(smoothed_rate(x, n0)), float(smoothed_rate(z, n1))
     arcs = Arc.pair(claim, n0, n1, p, max(p, claim.beta(q)))
     return min(float(arc.evidence([x], n0, [z], n1)[0]) for arc in arcs)
@@ -185,11 +180,7 @@ class Outcomes:
         return np.minimum(result * (1 + rounding(self.n0 + self.n1)) + 3 * math.exp(-self.budget), 1.0)
 
     def _near(self, alpha: Array, beta: Array) -> Array:
-        """Compute `probability` without any x that is rare at every alpha, or any small z that is rare at every beta.
-
-        Chernoff's bound decides which x are rare, as in `of`.  P[Bin(n, b) <= n b - t] <= exp(-t^2/(2 n b)) decides
-        which z are rare.
-        """
+        """Compute `probability` without x that are rare at every alpha, and small z that are rare at every beta."""
         x, log_choose0, own = self._rows
         low, high = ends = np.array([alpha.min(), alpha.max()])
         far = own - log_likelihood(x, self.n0, ends[:, None]) > self.budget

@@ -84,19 +84,11 @@ ALPHA_SHARE = 1 / 200  # share c of the significance spent on the interval of al
 def p_value(claim: TradeoffFunction, x: int, n0: int, y: int, n1: int) -> float:
     """Return an exact p-value of a claim.
 
+    `x` of `n0` outputs of d0, and `y` of `n1` outputs of d1, are in the region.  It is 1 if the rates agree with the
+    claim, and rounded up: above 0.01 by at most 3 %, below by at most 3 % of its logarithm.
+
     Theorem:
         If the claim is true, P[p_value <= s] <= s for every s, n0, n1 and mechanism; see Theorem 1 of this module.
-
-    Args:
-        claim: The claim under test, which is made symmetric.
-        x: Outputs of d0 in the region, 0 to n0.
-        n0: Number of outputs of d0.
-        y: Outputs of d1 in the region, 0 to n1.
-        n1: Number of outputs of d1.
-
-    Returns:
-        The p-value; 1 if the observed rates agree with the claim.  A p-value above 0.01 is rounded up by at most 3 %,
-        and the logarithm of a smaller p-value by at most 3 %.
 
     Raises:
         ValueError: If a count is out of its range.
@@ -151,20 +143,11 @@ def parameter_lower(
 ) -> float:
     """Compute a lower confidence bound of the parameter of a nested family of claims.
 
+    `family` maps a parameter >= 0 to a claim that weakens as it grows; the counts are those of `p_value`.  The bound is
+    at most 64, 0 if nothing is refuted, and rounded down by at most a few hundredths of a standard deviation.
+
     Theorem:
         If family(t) is true, P[parameter_lower > t] <= significance; see Theorem 2 of this module.
-
-    Args:
-        family: Function from the parameter, >= 0, to a claim that weakens as the parameter grows.
-        x: Outputs of d0 in the region, 0 to n0.
-        n0: Number of outputs of d0.
-        y: Outputs of d1 in the region, 0 to n1.
-        n1: Number of outputs of d1.
-        significance: In [0, 1).
-
-    Returns:
-        The bound, at most 64; 0 if nothing is refuted.  The bound is rounded down by at most a few hundredths of a
-        standard deviation.
 
     Raises:
         ValueError: If a count or the significance is out of its range.
@@ -256,10 +239,8 @@ class Sizes:
 def _last(margin: Callable[[float], float], guess: float, precision: float) -> float:
     """Find the largest t in [0, 64] with margin(t) >= 0, rounded down by at most `precision`; 0 if there is none.
 
-    `margin` must be >= 0 up to some t and negative beyond.  Its unit should be a standard deviation, because such a
-    margin is nearly linear.  The search brackets the root with growing steps from the guess, and then alternates
-    between points on both sides of the secant's root and the middle of the bracket.  The result depends on the signs of
-    `margin` only.
+    The margin, in standard deviations, is nearly linear, so the search alternates between the secant's root and the
+    middle of a bracket.  The result depends on the signs of `margin` only.
     """
     low = high = guess
     of_low = of_high = margin(guess)
@@ -302,8 +283,7 @@ _ENDLESS = 10**9  # runs per dataset; if more are needed, the counts show no sig
 def runs_to_confirm(claim: TradeoffFunction, rates: tuple[float, float], runs: int, *, level: float) -> float:
     """Estimate the runs per dataset that the exact test of one region needs if its observed error rates are true.
 
-    Evidence grows in proportion to the number of runs, and its signed root is nearly normal with variance 1.
-    The estimate is above `runs` and rounded up to two digits; inf if the rates show no sign of a violation.
+    It is above `runs` and rounded up to two digits; inf if the rates show no sign of a violation.
     """
     alpha, beta = rates
     if runs == 0 or beta >= float(claim.beta(alpha)):

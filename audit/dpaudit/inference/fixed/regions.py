@@ -71,10 +71,9 @@ def _thresholds_against(
 ) -> list[int]:
     """Choose the region of each pilot for an (epsilon, delta) claim and its bound of epsilon at this delta.
 
-    A region is sufficient if its expected evidence exceeds the cutoff of the test by `_AMPLE` standard deviations.  The
-    choice is the sufficient region with the largest expected bound, or else the region with the most evidence.  If
-    hardly any evidence is expected, the claim is most likely true, and the bound alone decides.  The result is -1 for a
-    pilot whose outputs no threshold divides.
+    Of the regions whose expected evidence exceeds the cutoff by `_AMPLE` standard deviations, the one with the largest
+    expected bound, or else the one with the most evidence; the bound alone if hardly any is expected.  -1 without a
+    choice.
     """
     chosen = [-1] * len(counts0)
     promised, guesses = {}, []
@@ -104,19 +103,12 @@ def _thresholds_against(
 
 
 def best_thresholds(counts0: Counts, counts1: Counts, claim: TradeoffFunction) -> list[int]:
-    """Choose the region {bin > k} with the most evidence, in each of m pilots and against typical violations.
+    """Choose the region {bin > k} with the most evidence, in each of m pilots (m, BINS) and against typical violations.
 
-    The threshold with the most evidence in a pilot is rarely the best threshold, because its evidence is the maximum
-    of hundreds of noisy values.  So two terms are added for each threshold, both in standard deviations.  The first
-    term is the evidence in the pilot.  The second term is the expected evidence against typical violations
-    (`alternatives`), relative to the best threshold for each violation.
-
-    The second term is largest near the fixed point f(a) = a of the claim, and small for rare events.  So a weak pilot
-    selects a threshold near the fixed point, and a strong pilot selects the threshold with the most evidence.  The
-    second term is 0 for events that the pilot never shows under d1, or always under d0, since the score may be
-    miscalibrated.
-
-    The pilots have the same size, and shape (m, BINS).
+    The largest evidence in a pilot is the maximum of hundreds of noisy values.  So the expected evidence against
+    typical violations (`alternatives`), relative to the best threshold, is added, in standard deviations.  It is
+    largest near the fixed point f(a) = a, so a weak pilot selects a threshold there, and a strong pilot that with the
+    most evidence.  It is 0 for events that the pilot never shows under d1, or always under d0.
     """
     if not len(counts0):
         return []
@@ -146,8 +138,8 @@ def threshold_for_epsilon(
 def _promised_epsilon(counts0: Counts, counts1: Counts, delta: float, trials: int, significance: float) -> Array:
     """Estimate the bound of epsilon at `delta` that each {bin > k} will give, (BINS - 1,); -inf if there is none.
 
-    A rare event whose mass barely exceeds delta would often have the largest estimate by chance.  So both rates of an
-    event are lowered by `_DOUBT_OF_BOUNDS` standard errors of its frequency.  The reduction has no effect at delta = 0.
+    Rates are lowered by `_DOUBT_OF_BOUNDS` standard errors, so that no rare event of a mass near delta is best by
+    chance.
     """
     pilot = int(counts0.sum() + counts1.sum()) / 2
 
@@ -173,11 +165,10 @@ def _lessened(mass: Array, pilot: float, doubt: float) -> Array:
 
 
 def threshold_for_mu(counts0: Counts, counts1: Counts, *, trials: int, significance: float, otherwise: int) -> int:
-    """Choose the region {bin > k} that is likely to give the largest `mu_lower`.
+    """Choose the region {bin > k} that is likely to give the largest `mu_lower`; see `threshold_for_epsilon`.
 
-    The choice is the best region (`best_thresholds`) against a Gaussian claim whose mu is close to the true mu, unless
-    another region has a clearly larger expected bound.  The true mu is estimated at the threshold where both errors in
-    the pilot are equal.  The arguments and the result are those of `threshold_for_epsilon`.
+    It is the best one (`best_thresholds`) against a Gaussian claim with a mu close to that where both errors of the
+    pilot are equal, unless another has a clearly larger expected bound.
     """
     sides = counts0[None], counts1[None]
     return _thresholds_for_mu(*sides, trials=trials, significance=significance, otherwise=otherwise)[0]
@@ -210,10 +201,7 @@ def _thresholds_for_mu(
 def _promised(
     bound: Callable[[Array, Array], Array], counts0: Counts, counts1: Counts, trials: int, significance: float
 ) -> Array:
-    """Return `bound` at the expected upper bounds of alpha and beta of each {bin > k}, (BINS - 1,).
-
-    The value is -inf where the threshold does not divide the outputs of the pilot.
-    """
+    """Return `bound` at the expected upper bounds of alpha and beta of each {bin > k}, (BINS - 1,), or -inf."""
     both = (counts0 + counts1).astype(np.float64)
     inside = _above(both)
     parting = (inside > 0) & (inside < both.sum())
@@ -234,8 +222,7 @@ def _promised(
 def _rates(counts0: Counts, counts1: Counts) -> tuple[Array, Array]:
     """Estimate alpha and beta of each {bin > k}, assuming that the score is the log-likelihood ratio l.
 
-    Large losses are in the tails, where a pilot has few outputs.  So the outputs of both datasets are pooled and
-    reweighted: each output gets the weight 2/(1 + e^-l) under d1 and 2/(1 + e^l) under d0.  Shapes: (BINS - 1,).
+    All outputs are pooled, with weights 2/(1 + e^-l) under d1 and 2/(1 + e^l) under d0.  Shapes: (BINS - 1,).
     """
     both = (counts0 + counts1).astype(np.float64)
     p, q = both * expit(-CENTRES), both * expit(CENTRES)
@@ -245,11 +232,9 @@ def _rates(counts0: Counts, counts1: Counts) -> tuple[Array, Array]:
 
 @lru_cache(maxsize=64)
 def _worth(claim: TradeoffFunction) -> Array:
-    """Return the expected evidence of each threshold against typical violations, relative to the best threshold.
+    """Return the expected evidence of each threshold against typical violations, relative to the best, (BINS - 1,).
 
-    A sequential test can divide its wealth among many alternatives, but a fixed test has only one region.  So slight
-    violations get little weight here, and violations in few outputs have no alternatives of their own.  The result is
-    (BINS - 1,).
+    One region cannot serve many alternatives, so slight violations and those in few outputs get little weight.
     """
     trials = 10_000  # large, so that smoothing by half an output has no effect; the result is relative
     total = np.zeros(1)
@@ -290,18 +275,12 @@ _SCALES: Array = np.geomspace(0.4, 1.6, 13)  # candidate scales of the score: a 
 
 
 def merge_saturated(pilot: Counts, unseen: Counts) -> Counts:
-    """Merge the bins beyond the point at which the likelihood ratio saturates.
+    """Merge the bins beyond the point at which the likelihood ratio saturates, into the bin of this point.
 
-    A mechanism with a bounded privacy loss often has events on which the likelihood ratio is constant.  A learned score
-    still varies on such an event because of estimation noise.  The outputs to which the score was fitted do not reveal
-    this noise, because on these outputs the ratio seems to vary with the score.  A region with a high threshold would
-    then be an arbitrary part of the event.
-
-    The point of saturation and the scale of the score are fitted by maximum likelihood, on each side of zero.
-
-    Returns:
-        The counts of the pilot, with all counts beyond the point of saturation added to the bin of this point.  The
-        counts are unchanged if there are fewer than 20,000 held-out outputs per dataset or no saturation was found.
+    If the privacy loss is bounded, the ratio often is constant on an event, where a learned score still varies by noise
+    that the fitted outputs do not reveal, so a high threshold would divide the event arbitrarily.  Point and scale are
+    fitted by maximum likelihood on each side of zero.  Nothing changes with fewer than 20,000 held-out outputs per
+    dataset.
     """
     if unseen.sum(axis=1).min() < _MIN_UNSEEN:
         return pilot

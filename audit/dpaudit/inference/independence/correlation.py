@@ -25,10 +25,7 @@ def correlation(bits: Bits, significance: float) -> list[str]:
 
 
 def alike(values: Array, significance: float) -> list[str]:
-    """Test whether outputs are too often in the same group of values as earlier outputs.
-
-    Each group contains values between two quantiles.  The function makes no test if there are more than 600 outputs.
-    """
+    """Test whether outputs, at most 600, are too often in the same group, between two quantiles, as earlier outputs."""
     n = len(values)
     if n > _MAX_GROUPED:
         return []
@@ -59,7 +56,7 @@ def alike(values: Array, significance: float) -> list[str]:
 
 
 def few_stretches(most: int, sizes: Sequence[int]) -> float:
-    """Bound the probability that labels in random order form few stretches of equal labels.
+    """Bound the probability that labels, sizes[i] of kind i, in random order form at most `most` equal stretches.
 
     Theorem:
         Consider k kinds of labels, with m_i labels of kind i.  Arrange all labels in uniformly random order, and let R
@@ -70,13 +67,6 @@ def few_stretches(most: int, sizes: Sequence[int]) -> float:
         The labels of kind i can be divided into r_i stretches in C(m_i - 1, r_i - 1) ways.  The kinds of the r
         stretches can be ordered in r! / prod_i r_i! ways.  The result is an upper bound, because some of these orders
         put two stretches of the same kind next to each other.
-
-    Args:
-        most: Maximum number of stretches.
-        sizes: Number m_i >= 1 of labels of each kind i.
-
-    Returns:
-        An upper bound of P[R <= most], which is at most 1.
     """
     ways = np.zeros(1)  # logarithms of the sums for r = low, low + 1, ..., without the factor r!
     low = 0
@@ -96,8 +86,7 @@ def few_stretches(most: int, sizes: Sequence[int]) -> float:
 def far_correlation(bits: Bits, significance: float) -> list[str]:
     """Test whether answers for runs at a distance of at most half the number of runs are correlated.
 
-    A Fourier transform gives the autocorrelation at all distances.  Exact p-values are computed only for the distances
-    with the largest autocorrelations.
+    Exact p-values are computed only for the distances with the largest autocorrelations.
     """
     n = bits.shape[1]
     if not len(bits):
@@ -131,6 +120,8 @@ def _at_lags(bits: Bits, places: Sequence[tuple[int, int]], tests: int, signific
 def neighbours(bits: Bits, lag: int) -> Array:
     """Count pairs of neighbouring ones in the order 0, lag, 2 lag, ..., 1, 1 + lag, ... of the runs.
 
+    `bits` are the answers to k yes/no questions about each of n outputs, (k, n), and the result has shape (k,).
+
     Theorem:
         In a uniformly random arrangement of m ones and n - m zeros, the number of pairs of neighbouring ones has the
         distribution Hypergeometric(n, m - 1, m) (Stevens 1939; Mood 1940).
@@ -139,13 +130,6 @@ def neighbours(bits: Bits, lag: int) -> Array:
         If the ones form r stretches of neighbouring ones, the number of pairs of neighbouring ones is m - r.  There are
         C(m - 1, r - 1) C(n - m + 1, r) arrangements with r stretches.  The theorem applies to the order of the runs,
         because exchangeable runs may be put in any fixed order.
-
-    Args:
-        bits: Answers to k yes/no questions about each of n outputs; shape (k, n).
-        lag: Distance between two runs, a positive integer.
-
-    Returns:
-        The number of pairs of neighbouring ones for each question; shape (k,).
     """
     order = np.argsort(np.arange(bits.shape[1]) % lag, kind="stable")
     ordered = bits[:, order]
@@ -164,16 +148,11 @@ def columns_of(values: Array) -> Array:
 
 
 def bits_of(values: Array) -> Bits:
-    """Answer yes/no questions about each output.
+    """Answer yes/no questions about each output, (questions, n); the rarer answer is True.
 
-    For each column of values, the questions ask whether the value is missing, whether it is at least a quantile of the
-    column, and whether it exceeds this quantile.  Other questions ask whether the value is the maximum, the minimum or
-    one of the most frequent values of the column.  The questions do not depend on the order of the outputs.  A question
-    is omitted if fewer than two outputs have its rarer answer, or if another question has the same or the opposite
-    answers.
-
-    Returns:
-        The answers as booleans; shape (questions, n).  The rarer answer to each question is True.
+    The questions ask of each column whether the value is missing, at least or above a quantile, the maximum, the
+    minimum, or a frequent value, and do not depend on the order of the outputs.  Questions with fewer than two rarer
+    answers, or with the same or opposite answers as others, are omitted.
     """
     answers: dict[bytes, Bits] = {}
     n = len(values)
@@ -197,19 +176,10 @@ NOTABLE = 5.0  # minimum distance of a count from its mean for which a p-value i
 
 
 def two_sided(x: int, total: int, marked: int, drawn: int) -> float:
-    """Return a two-sided p-value of a hypergeometric count.
+    """Return a two-sided p-value of a hypergeometric count: twice the smaller tail, rounded up, at most 1.
 
     Theorem:
         If X ~ Hypergeometric(total, marked, drawn), P[two_sided(X) <= s] <= s for every s.
-
-    Args:
-        x: Number of marked elements among the drawn elements.
-        total: Number of elements of the population.
-        marked: Number of marked elements.
-        drawn: Number of elements drawn without replacement.
-
-    Returns:
-        Twice the smaller tail probability, rounded up, but at most 1.
     """
     low, high = max(0, drawn + marked - total), min(drawn, marked)
     k = np.arange(low, high + 1)
@@ -226,13 +196,10 @@ Whole = int | npt.NDArray[np.intp]
 def most_suspicious(suspicions: Iterable[tuple[float, str]], tests: int, significance: float) -> list[str]:
     """Return the description of the test with the smallest p-value, if this p-value is significant; else nothing.
 
+    Each suspicion is a p-value and a description; `tests` also counts tests whose p-values were not computed.
+
     Theorem:
         If all null hypotheses are true, P[the result is not empty] <= significance, by the Bonferroni correction.
-
-    Args:
-        suspicions: Pairs of a p-value and a description of the alternative hypothesis.
-        tests: Number of all tests, including the tests whose p-values were not computed.
-        significance: Joint significance of all tests.
     """
     p_value, words = min(suspicions, key=lambda suspicion: suspicion[0], default=(math.inf, ""))
     return [words] if words and p_value * tests < significance else []

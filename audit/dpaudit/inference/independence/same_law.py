@@ -1,8 +1,6 @@
 """Tests whether the outputs of one dataset have the same law in every process.
 
-A mechanism may keep noise, a cache or a pool of values within a process.  The runs of an audit in one process then
-share what is kept, and are not independent.  In another process, something else is kept, so the outputs differ in law
-between the processes.
+They differ if a mechanism keeps noise, a cache or a pool of values in a process; its runs are then dependent.
 """
 
 from __future__ import annotations
@@ -28,6 +26,10 @@ def differences(
 ) -> list[str]:
     """Test whether the outputs of some process differ in law from those of all other processes.
 
+    Equal outputs have equal `keys`; `columns` (n, k) are numbers that do not depend on the order of outputs; `process`
+    (n,) is 0 for that of the audit; `rng` decides which equal outputs are compared.  The result is the most significant
+    difference, as a predicate about a process.
+
     Theorem:
         If all runs are independent and have the same law, P[the result is not empty] <= significance.
 
@@ -37,18 +39,6 @@ def differences(
         given answer is hypergeometric given all outputs.  The theorem of `newcomers_p_value` covers values that occur
         in one process only, and that of `repeats` covers values that repeat within a process.  The Bonferroni
         correction covers all questions and all processes.
-
-    Args:
-        keys: Keys of the n outputs; equal outputs have equal keys.
-        columns: Numbers computed from each output by a function that does not depend on the order of the outputs;
-            shape (n, k).
-        process: The process of each output, 0 for that of the audit; shape (n,).
-        significance: Joint significance of the tests.
-        rng: Source of randomness, which decides which equal outputs are compared.
-
-    Returns:
-        A list with the most significant difference, as the predicate of a sentence about a process; empty if no
-        difference is significant.
     """
     bits = bits_of(columns)
     names, sizes = np.unique(process, return_counts=True)
@@ -80,6 +70,9 @@ def repeats(
 ) -> tuple[int, int, float]:
     """Test whether outputs repeat within a process more often than between processes, as those of a pool do.
 
+    Equal outputs have equal `keys`, `process` has shape (n,), and `rng` chooses the pairs.  Returns W, R and the
+    p-value P[Binomial >= W].
+
     Theorem:
         Let all N outputs be exchangeable, and let the largest process have n of them.  Of disjoint pairs of equal
         outputs, choose R <= N / 4 without regard to the processes.  Then the number W of pairs within a process is
@@ -89,14 +82,6 @@ def repeats(
         Given the outputs, their processes are a uniformly random assignment.  Reveal it pair by pair.  After i pairs,
         N - 2 i outputs are left.  If the next output belongs to process j, at most n - 1 of the other N - 2 i - 1
         belong to it, too, whatever was revealed, and i <= R - 1.
-
-    Args:
-        keys: Keys of the outputs; equal outputs have equal keys.
-        process: The process of each output, shape (n,).
-        rng: Source of randomness, which chooses the pairs.
-
-    Returns:
-        W, R and the p-value P[Binomial >= W].
     """
     pairs: list[tuple[int, int]] = []
     single: dict[Hashable, int] = {}
@@ -117,7 +102,7 @@ def repeats(
 
 
 def newcomers_p_value(known: Sequence[Hashable], new: Sequence[Hashable]) -> float:
-    """Return a p-value of "all runs are independent", where some runs were made in other processes.
+    """Return a p-value, rounded up, of "all runs are independent", where `new` runs were made in other processes.
 
     Theorem:
         Let n known and m new outputs be exchangeable, let R <= m, and let D be the number of values that occur at most
@@ -130,14 +115,6 @@ def newcomers_p_value(known: Sequence[Hashable], new: Sequence[Hashable]) -> flo
 
     R = 1 is sharp for continuous outputs, and R = m is sharp for outputs on a grid.  Both values of R are tested, each
     at half the level.
-
-    Args:
-        known: At least one output.  Keys may replace outputs if two keys are equal if and only if the outputs are
-            equal.
-        new: Outputs of other processes, or their keys.
-
-    Returns:
-        The p-value, rounded up, at most 1.
     """
     counts, before = Counter([*known, *new]), set(known)
     total, p_value = len(known) + len(new), 1.0

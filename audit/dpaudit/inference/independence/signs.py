@@ -115,6 +115,8 @@ def values_of(outputs: RawOutputs) -> Iterable[Output]:
 def repetition(keys: Sequence[Hashable], significance: float) -> list[str]:
     """Test whether outputs are repeated after a fixed number of runs.
 
+    Equal outputs have equal `keys`, which are in the order of the runs.
+
     Theorem:
         Let the n keys be exchangeable, let m_v be the number of keys with value v, and let S = sum_v m_v (m_v - 1).
         Consider K pairs of positions such that no two pairs share a position.  The probability that the keys are equal
@@ -128,10 +130,6 @@ def repetition(keys: Sequence[Hashable], significance: float) -> list[str]:
     For each distance d, the pairs (t, t + d) are divided into two families by the parity of t // d.  No two pairs of a
     family share a position.  The p-value is multiplied by the number of all families, which is a Bonferroni correction
     for testing all distances d.
-
-    Args:
-        keys: Key of each output, in the order of the runs.  Equal outputs have equal keys.
-        significance: Joint significance of the tests at all distances.
     """
     n, codes = len(keys), codes_of(keys)
     counts = np.bincount(codes)
@@ -212,6 +210,9 @@ _PARTS = 4  # number of parts of an audit; each part is compared with all other 
 def dependence(keys: Sequence[Hashable], values: Array, significance: float = SUSPICIOUS) -> list[str]:
     """Test whether the runs on one dataset are independent, and describe the findings.
 
+    Keys are in the order of the runs, and equal if and only if the outputs are; without keys, only `values`, numbers of
+    each output (n,) or (n, k), are tested.  One sentence for each finding; none with fewer than `MIN_OUTPUTS` outputs.
+
     Theorem:
         If the runs are exchangeable, P[the result is not empty] <= significance.
 
@@ -219,15 +220,6 @@ def dependence(keys: Sequence[Hashable], values: Array, significance: float = SU
         The theorem is a union bound over all tests.  The number of tests depends on the values, but not on their order.
         The functions `repetition` and `sequences` each receive a quarter of the significance.  The functions
         `correlation`, `alike`, `far_correlation` and `drift_of` each receive an eighth of the significance.
-
-    Args:
-        keys: Key of each output, in the order of the runs.  Two keys are equal if and only if the outputs are equal.
-            If the sequence is empty, only `values` are tested.
-        values: Numbers computed from each output; shape (n,) or (n, k).
-        significance: Joint significance of all tests that the function makes.
-
-    Returns:
-        One sentence for each finding; none if there are fewer than `MIN_OUTPUTS` outputs.
     """
     n = max(len(keys), len(values))
     if n < MIN_OUTPUTS:
@@ -249,6 +241,8 @@ def drift(values: Array, significance: float = SUSPICIOUS) -> list[str]:
 def coupling(values0: Array, values1: Array, significance: float = SUSPICIOUS) -> list[str]:
     """Test whether corresponding runs on d0 and on d1 share their randomness.
 
+    The values are numbers of each output of d0, and the same of d1, (n,) or (n, k).
+
     Theorem:
         Consider n pairs of a run on d0 and a run on d1, and one bit for each run.  Let m0 of the runs on d0 and m1 of
         the runs on d1 have a one.  If the runs on d1 are exchangeable given the runs on d0, the number of pairs with
@@ -256,11 +250,6 @@ def coupling(values0: Array, values1: Array, significance: float = SUSPICIOUS) -
 
     Proof:
         The positions of the m1 ones are a uniformly random subset of the n positions.
-
-    Args:
-        values0: Numbers computed from each output of d0; shape (n,) or (n, k).
-        values1: The same numbers computed from each output of d1.  Columns with the same index are compared.
-        significance: Joint significance of all tests that the function makes.
     """
     n = min(len(values0), len(values1))
     if n < MIN_OUTPUTS:

@@ -96,8 +96,8 @@ Labels = npt.NDArray[np.intp]
 def between_runs(scores0: Array, scores1: Array, run0: Labels, run1: Labels, *, rng: np.random.Generator) -> float:
     """Return a p-value of "the run of a canary tells nothing about its score and its coin".
 
-    The statistic measures how much three means differ between runs: those of the score, of its distance from the
-    middle, and of the score with the sign of the coin.  Scores are replaced by their ranks.
+    The statistic is how much the means of ranks, of their distances from the middle, and of their sign by the coin
+    differ.
     """
     place = _ranks(np.concatenate([scores0, scores1]))
     sign = np.where(np.arange(len(place)) < len(scores0), -1.0, 1.0)
@@ -128,9 +128,8 @@ def between_runs(scores0: Array, scores1: Array, run0: Labels, run1: Labels, *, 
 def along_the_list(scores0: Array, scores1: Array, *, rng: np.random.Generator) -> float:
     """Return a p-value of "the places of scores in their lists tell nothing about the scores".
 
-    The statistics are the products of neighbouring features, and the differences of features between blocks of the
-    list.  The features are ranks and their distances from the middle.  Blocks are compared on both sides together, with
-    equal and with opposite signs, because a block that reveals its canaries moves both sides apart.
+    The statistics are products of neighbouring ranks and distances from the middle, and their differences between
+    blocks of the list, on both sides together, with equal and with opposite signs.
     """
     for scores in (scores0, scores1):
         rises, falls = scores[1:] >= scores[:-1], scores[1:] <= scores[:-1]

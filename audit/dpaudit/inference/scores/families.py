@@ -64,24 +64,17 @@ def family_of(assuming: str | Family) -> Family:
 
 
 def epsilon_inside(family: Family, parameter: float, delta: float) -> float:
-    """Convert a lower bound of the parameter to a lower bound of epsilon inside the family.
+    """Convert a lower bound of the parameter to a lower bound of epsilon, in nats, inside the family.
 
-    The bound holds only if the mechanism's curve is that of some member of the family.  Always state this assumption
-    together with the bound.  For a claim that is computed numerically, such as a composition, the bound refers to the
-    computed curve.  Computed curves promise slightly less than exact ones, so their epsilon may be slightly too large.
-
-    Returns:
-        Epsilon in nats; 0 if the parameter is 0.
+    It holds only if the mechanism's curve is that of a member, so state this assumption together with the bound.  For a
+    claim that is computed numerically, it refers to the computed curve, which promises slightly less than the exact
+    one.
     """
     return float(family(parameter).epsilon(delta)) if parameter > 0 else 0.0
 
 
 def check_nested(family: Family, low: float, high: float) -> None:
-    """Check on two members that a family promises less as its parameter grows.
-
-    The two members are compared at 80 points.  The caller must know that all members are nested.  Every claim of
-    dpaudit promises less as one of `PARAMETERS` grows.
-    """
+    """Check on two members, at 80 points, that a family promises less as its parameter grows."""
     weaker, stronger = family(high).symmetrized().beta(_ALPHAS), family(low).symmetrized().beta(_ALPHAS)
     if np.any(weaker > stronger + _ROUNDING):
         raise ValueError(
@@ -101,23 +94,16 @@ def largest_refuted(
 ) -> float:
     """Find the largest parameter whose member is refuted.
 
+    `family` maps a parameter > 0 to a claim, and the p-value must not fall as claims weaken.  The search starts at
+    `guess` with relative steps `step`, and ends with a bracket of relative `precision`.  The result is at most 64; 0 if
+    no member is refuted.
+
     **Lemma.**  Let the members be nested, and let `p_value` not fall as the parameter grows.  If the p-value of each
     member is valid when that member is true, the result exceeds the parameter of a true member with probability at most
     `significance`.
     *Proof.*  If the result is larger, the p-value of the true member is at most the p-value of a refuted member.
 
     The normal deviate of the p-value is nearly linear in the parameter, so the search computes few members.
-
-    Args:
-        family: Function from the parameter, > 0, to a claim.  The claims must be nested; see `check_nested`.
-        p_value: Function from a claim to its p-value, which must not fall as claims weaken.
-        significance: A member with a p-value of at most this is refuted.
-        precision: Width of the final bracket, relative to the result or to 0.1, whichever is larger.
-        guess: The parameter at which the search starts.
-        step: The relative size of the first step.
-
-    Returns:
-        A parameter whose member is refuted, at most 64; 0 if none is refuted.
     """
     wanted = -float(ndtri(significance))
 
@@ -191,11 +177,7 @@ class TextFamily:
         return min(usual, _FINE) if self.whole or self.name in _SHARES else usual
 
     def __call__(self, place: float) -> TradeoffFunction:
-        """Return the claim at a place.
-
-        A composition that is too large to be computed is replaced by the claim that promises nothing.  No test refutes
-        this claim, so the bound can only become smaller.
-        """
+        """Return the claim at a place; one that promises nothing replaces compositions too large to be computed."""
         value = self.parameter(place)
         number = str(int(value)) if self.whole else repr(value)
         try:

@@ -100,13 +100,9 @@ def statistic_of(blocks: Blocks, path: Path, x: float) -> Statistic:
 
 @dataclass(frozen=True)
 class RankTest:
-    """A test of all claims from the right guesses about sorted scores.
+    """A test of all claims, under a `law` of the scores, from the number of right guesses of each block.
 
-    Attributes:
-        law: The assumption about the scores.
-        right: The number of right guesses of each block.
-        path: The claims that define S.
-        significance: The significance that defines S, in (0, 1).
+    The claims of `path` and the `significance` define S.
     """
 
     law: Law
@@ -271,10 +267,9 @@ def needed(law: Law, path: Path, significance: float, claim: TradeoffFunction) -
 
 @kept(1_000)
 def attained(law: Law, found: Needed, truth: TradeoffFunction) -> float:
-    """Return the probability that a claim is refuted; see the module.
+    """Return the probability that a claim is refuted, the smaller one of both directions; see the module.
 
-    If the two directions of a pair of datasets have different curves, the smaller probability is returned.  The result
-    is the lower Clopper-Pearson bound of the simulated probability at the level of three standard errors.
+    It is the lower Clopper-Pearson bound of the simulated probability at the level of three standard errors.
     """
     least = 1.0
     for curve in pair_curves(truth):

@@ -127,12 +127,9 @@ def guarantees(claim: TradeoffFunction) -> list[tuple[float, float]]:
 
 @dataclass(frozen=True)
 class Inclusion:
-    """Canaries that were included at random, and whose scores depend on each other in any way.
+    """Canaries included at random with probability `share` (pi), whose scores depend on each other in any way.
 
-    Attributes:
-        blocks: Blocks of ranks.
-        share: The probability pi of the coins.
-        factor: What p-values are multiplied by; if a fixed number was included, at least 1 / P[coins include it].
+    P-values are multiplied by `factor`: at least 1 / P[coins include the number] if the number was fixed.
     """
 
     blocks: Blocks
@@ -253,9 +250,8 @@ def simulated(drawn: Draw, statistic: Statistic, part: int) -> Array:
 def tail(parts: Parts, t: Observed, *, level: float, enough: float, draws: int) -> float:
     """Bound the probability of at least the observed T by simulation.
 
-    The result is a Clopper-Pearson upper bound plus the probability that it is too small at any look, at most 0.8 % of
-    the level.  The simulation ends as soon as it is clear on which side of `enough` the probability is; 0 means that
-    all draws are made.
+    It is a Clopper-Pearson upper bound plus the probability that it is too small at any look, at most 0.8 % of the
+    level.  The simulation ends once it is clear on which side of `enough` the probability is; 0 means never.
     """
     unsure = _UNSURE * level
     made, looks, highest = 0, 0, 1.0

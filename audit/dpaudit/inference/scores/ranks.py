@@ -153,10 +153,7 @@ class Statistic:
 
 @lru_cache(512)
 def posteriors(blocks: Blocks, *means: float) -> Array:
-    """Return log likelihood ratios of right and wrong guesses about N(mean, 1) and N(0, 1), (means, blocks).
-
-    The rank is the middle of each block.
-    """
+    """Return log likelihood ratios of right and wrong guesses at block middles, (means, blocks), for normal scores."""
     inner = [np.sqrt(np.maximum(ends[:-1], 0.25 * ends[1:]) * ends[1:]) for ends in blocks.ends]
     share = np.concatenate(inner) / blocks.scores
     from_below = np.where(blocks.high, 1 - share, share)

@@ -112,13 +112,8 @@ def draw_independent(
 ) -> Counts:
     """Draw right guesses, (draws, blocks), if scores are independent and sorted by likelihood ratio.
 
-    Args:
-        blocks: The blocks.
-        of_d0: Probabilities of the likelihood ratios under d0, from the largest ratio on.
-        of_d1: The same under d1.
-        draws: Number of draws.
-        rng: Generator of the draws.
-        included: Number of scores of d1 in each draw; by default those at the top.
+    `of_d0` and `of_d1` are the probabilities of the ratios, from the largest on, and `included` the number of scores of
+    d1 in each draw, by default those at the top.
     """
     n1 = np.full(draws, blocks.top) if included is None else included
     rows = np.arange(draws)

@@ -149,10 +149,9 @@ def alternatives(claim: TradeoffFunction, *, slight: float = _SLIGHT, edition: i
 
 
 def sampled_noise(claim: TradeoffFunction) -> list[Alternative]:
-    """Return violations of a claim by Gaussian noise on a random sample of the records.
+    """Return violations of a claim by Gaussian noise on a random sample of the records, which are not typical.
 
-    Only few samples contain the record in which the datasets differ, and the outputs for these samples are in the tail
-    of the distribution.  Such violations are not typical, so `alternatives` does not include them.
+    Only few samples contain the record in which the datasets differ, so they show in the tail only.
     """
     if math.isfinite(claim.epsilon(0.0)):
         return []
@@ -195,10 +194,7 @@ def _masses(above0: Array, above1: Array) -> tuple[Array, Array]:
 
 
 def _of_point(claim: TradeoffFunction) -> list[tuple[float, list[tuple[Array, Array]]]]:
-    """Return weighted families with profiles slightly above the point of an (epsilon, delta) claim with delta > 0.
-
-    If delta is large, the usual family of Gaussian noise starts at this point already.
-    """
+    """Return weighted families with profiles slightly above the point of an (epsilon, delta) claim, delta > 0."""
     if not isinstance(claim, ApproxDP) or claim.delta(math.inf) <= 0:
         return []
     epsilon, families = np.array([claim.max_privacy_loss()]), []
@@ -210,18 +206,12 @@ def _of_point(claim: TradeoffFunction) -> list[tuple[float, list[tuple[Array, Ar
 
 
 def pair_laws(truth: TradeoffFunction) -> tuple[tuple[Array, Array], ...]:
-    """Return the laws on a pair of datasets that attains a claim, one law for each direction whose curve differs.
-
-    See `claims.comparison`.
-    """
+    """Return the laws on a pair that attains a claim, one for each direction whose curve differs."""
     return tuple(scaled(curve, 1.0) for curve in pair_curves(truth))
 
 
 def _tilted(claim: Curve, scales: tuple[float, ...] = _OWN_SCALES) -> Iterator[tuple[Array, Array]]:
-    """Yield the least-private pair of a claim after exponential tilting by each scale.
-
-    The pair is computed from a polygon with corners on the claim's curve.
-    """
+    """Yield the least-private pair of a claim, from a polygon, after exponential tilting by each scale."""
     alpha = np.unique(np.concatenate([_ALPHA, claim.beta(_ALPHA)]))
     beta = claim.beta(alpha)
     p, q = np.diff(alpha), np.maximum(-np.diff(beta), 0.0)

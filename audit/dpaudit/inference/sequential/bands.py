@@ -21,6 +21,8 @@ def anytime_interval(
 ) -> tuple[float, float]:
     """Return a confidence interval of a proportion, valid at any stopping time.
 
+    `prior` (a, b) affects the width only.  The interval is rounded outwards, and (0, 1) if there are no trials.
+
     **Theorem.**  Let X_1, X_2, ... be independent Bernoulli(p) variables, and let K_n = X_1 + ... + X_n.  Let a, b > 0
     be fixed before X_1 is observed.  Then P[p is not in anytime_interval(K_n, n, prior=(a, b)) for some
     n] <= significance.
@@ -29,16 +31,6 @@ def anytime_interval(
     is the likelihood of a Beta(a, b) mixture divided by the likelihood of p, so it is a nonnegative martingale with
     M_0 = 1.  The function returns the set of all p with M_n < 1/significance.  This set is an interval because the
     likelihood is log-concave in p.  Ville 1939; Robbins 1970, Ann. Math. Stat. 41.
-
-    Args:
-        successes: Number K_n of successes.
-        trials: Number n of trials.
-        significance: Probability with which the interval may miss the proportion at some time, in (0, 1).
-        prior: Positive parameters (a, b) of the Beta prior.  The prior affects the width of the interval, but not its
-            validity.
-
-    Returns:
-        The lower and the upper end of the interval, rounded outwards.  The interval is (0, 1) if there are no trials.
 
     Raises:
         ValueError: If an argument is out of its range.
@@ -77,6 +69,8 @@ _THRESHOLDS = np.unique(np.searchsorted(EDGES, np.concatenate([-_LEVELS, _LEVELS
 def upper_rate(successes: npt.ArrayLike, trials: int, *, significance: float) -> Array:
     """Compute an upper confidence bound of a mean success probability, valid at any stopping time.
 
+    `successes`, from 0 to `trials`, may be an array; the bounds have its shape, and are 1 if there are no trials.
+
     **Theorem.**  Let trial t succeed with probability p_t given the past, where p_t is a function of the past.  Let K_n
     be the number of successes in trials 1, ..., n, and let pbar_n be the mean of p_1, ..., p_n.  Then P[upper_rate(K_n,
     n) < pbar_n for some n] <= significance.
@@ -86,14 +80,6 @@ def upper_rate(successes: npt.ArrayLike, trials: int, *, significance: float) ->
     is at least exp(s K_n - n log(1 + pbar_n (e^s - 1))), which rises with pbar_n.  Ville's inequality bounds the
     probability that the average of these lower bounds ever reaches 1/significance.  (Method of mixtures: Robbins 1970;
     Howard, Ramdas, McAuliffe & Sekhon 2021, Ann. Stat. 49.)
-
-    Args:
-        successes: Number K_n of successes, between 0 and `trials`.  May be an array of any shape.
-        trials: Number n of trials.
-        significance: Probability with which the bounds may fail, in (0, 1).
-
-    Returns:
-        The upper bounds, in the shape of `successes`.  They are 1 if there are no trials.
     """
     numbers = np.asarray(successes, dtype=np.float64)
     if trials == 0:
@@ -116,6 +102,9 @@ def upper_rate(successes: npt.ArrayLike, trials: int, *, significance: float) ->
 def anytime_band(counts0: Counts, counts1: Counts, *, significance: float) -> Band:
     """Compute the observed trade-off curve and an upper confidence band, valid at any stopping time.
 
+    The counts are (BINS,).  The result is the observed type I errors, falling from 1 to 0, the type II errors, and the
+    bounds.
+
     **Theorem.**  Let T be the trade-off function of the output laws on d0 and d1.  With probability at least
     1 - significance, T(a) <= band(a) for all a in [0, 1], at any stopping time.  For several pairs of datasets, T is
     the largest trade-off function that lies below the curves of all pairs.
@@ -126,15 +115,6 @@ def anytime_band(counts0: Counts, counts1: Counts, *, significance: float) -> Ba
     abar and bbar at each of the fixed thresholds; each bound receives an equal share of the significance.  T is
     nonincreasing, so the point with the two bounds as coordinates lies on or above T.  The points (0, 1) and (1, 0)
     also lie on or above T.  Since T is convex, so does the lower convex hull of all these points.
-
-    Args:
-        counts0: Number of outputs of d0 in each bin; shape (BINS,).
-        counts1: Number of outputs of d1 in each bin; shape (BINS,).
-        significance: Probability with which the bounds may fail, in (0, 1).
-
-    Returns:
-        The observed type I errors, the observed type II errors and the upper bounds of T.  The type I errors fall from
-        1 to 0.
     """
     return _band(counts0, counts1, upper_rate, significance)
 
@@ -158,11 +138,9 @@ def fixed_band(counts0: Counts, counts1: Counts, *, significance: float) -> Band
 
 
 def uncertified_band(counts0: Counts, counts1: Counts) -> Band:
-    """Return the observed trade-off curve with the upper bound 1 - alpha, which is valid for every curve.
+    """Return the observed trade-off curve with the trivial bound 1 - alpha, for audits that certify no band.
 
-    This trivial bound replaces the confidence band of an audit that certifies no band.  Running times drift, so outputs
-    with running times have no single trade-off curve.  A confidence band is also invalid if runs depend on each other,
-    or if a fixed audit did not make all its trials.
+    No band is valid if runs depend on each other or times drift, or if a fixed audit did not make all its trials.
     """
     alpha, beta, _ = anytime_band(counts0, counts1, significance=0.5)
     return alpha, beta, 1 - alpha

@@ -45,14 +45,10 @@ from dpaudit.numerics import Array, kept, read_only
 
 
 def log_optimal(returns: Array, weights: Array) -> Array:
-    """Compute the portfolio that maximises the expected logarithm of the return.
+    """Compute the portfolio x >= 0, sum 1, that maximises sum_i weights[i] log(x . returns[:, i]); positive, (assets,).
 
-    The portfolio is the vector x >= 0 with sum 1 that maximises sum_i weights[i] log(x . returns[:, i]).  This function
-    of x is concave (Cover & Thomas, Elements of Information Theory, Thm 16.2.1).  It is maximised by Newton's method
-    with a logarithmic barrier.
-
-    Returns:
-        The share of each asset; shape (assets,).  The shares are strictly positive and sum to 1.
+    The function is concave (Cover & Thomas, Elements of Information Theory, Thm 16.2.1), and maximised by Newton's
+    method with a logarithmic barrier.
     """
     assets = len(returns)
     x = np.full(assets, 1.0 / assets)
@@ -114,15 +110,11 @@ _CASH = Bet(1.0, 1.0, np.zeros(0, np.intp), np.zeros(0), np.zeros(0))  # bet tha
 
 
 def best_bet(alternative: Alternative, claim: TradeoffFunction, *, thresholds: int = THRESHOLDS) -> Bet:
-    """Compute the bet against a claim with the largest growth rate under an alternative.
+    """Compute the bet against a claim with the largest growth rate under an alternative, by column generation.
 
-    The method is column generation.  For fixed slopes, the stakes are a log-optimal portfolio.  Let p and q be the laws
-    of the alternative.  The payoffs determine the measures P* = p/A and Q* = q/B, which estimate the reverse
-    information projection of (p, q).  The slope of each event is then replaced by the slope at which (P*, Q*) violates
-    the claim most.
-
-    Returns:
-        The bet.  If only one bin has positive probability under the alternative, the bet keeps the wealth constant.
+    For fixed slopes, the stakes are a log-optimal portfolio.  The payoffs determine the measures P* = p/A and Q* = q/B,
+    which estimate the reverse information projection of (p, q).  Each slope is then replaced by that at which (P*, Q*)
+    violates the claim most.  If only one bin has positive probability, the bet keeps the wealth constant.
     """
     edges = _informative_edges(alternative, claim, thresholds)
     if len(edges) == 0:
@@ -152,12 +144,9 @@ def best_bet(alternative: Alternative, claim: TradeoffFunction, *, thresholds: i
 
 
 def _steepest(claim: TradeoffFunction, above0: Array, above1: Array, *, rounds: int = 6) -> tuple[Array, Array]:
-    """Find the slope at which a pair of laws violates a claim most, for each event.
+    """Find, for each event with laws P and Q, the slope s that maximises Q - e^s P - delta(s), and the maximum.
 
-    For an event with probabilities P and Q, the function maximises Q - e^s P - delta(s) over slopes s.  This expression
-    is concave in e^s, and its maximum may be at a kink of the profile.  So the function brackets the maximum on a grid
-    of slopes.  Each iteration then divides the bracket into 16 parts.  The result is the slopes and the maxima, (k,)
-    each.
+    This is concave in e^s, and may have its maximum at a kink, so a grid brackets it, and each round divides by 16.
     """
     slopes = np.broadcast_to(_SLOPES, (len(above0), len(_SLOPES)))
     rows = np.arange(len(above0))
@@ -184,8 +173,7 @@ def _on_grid(claim: TradeoffFunction) -> Array:
 def _informative_edges(alternative: Alternative, claim: TradeoffFunction, most: int) -> npt.NDArray[np.intp]:
     """Select edges of bins as thresholds: quantiles of an alternative, and edges where it violates a claim most.
 
-    If several successive bins have probability 0 under the alternative, only their middle edge is used.  An output with
-    a slightly wrong estimate of the log-likelihood ratio is then still on the correct side of the threshold.
+    Of successive bins with probability 0, only the middle edge is used, so that slight errors of a score do not matter.
     """
     mass = (alternative.p + alternative.q) / 2
     occupied = np.flatnonzero(mass > 1e-12)

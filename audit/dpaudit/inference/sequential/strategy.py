@@ -107,15 +107,12 @@ class Strategy:
     ) -> float:
         """Compute the logarithm of the wealth E under a claim.
 
+        `counts` has shape (pairs, 2, BINS), and the pairs `lost` have no wealth (`log_wealth`).  If `coin_selected`, a
+        fair coin selected one output of each trial; otherwise both count, and a ValueError is raised if their numbers
+        differ.
+
         Theorem:
             If the claim is true, P[E >= 1/significance at any time] <= significance; see the theorem of this module.
-
-        Args:
-            claim: The claim under test.
-            counts: Number of outputs of d0 and of d1 in each bin, for each pair; shape (pairs, 2, BINS).
-            lost: Indices of pairs of datasets whose wealth is set to 0 regardless of the counts; see `log_wealth`.
-            coin_selected: If True, only one output of each trial was counted, selected by a fair coin; otherwise, both
-                were, and a ValueError is raised if a pair has different numbers of outputs of d0 and d1.
         """
         return self.wealth_on(counts, lost, coin_selected=coin_selected)(claim)
 
@@ -127,11 +124,7 @@ class Strategy:
         return lambda claim: self.log_wealth(won - paying * self.log_prices(claim), lost)
 
     def gains(self, log_prices: Array, counts: Counts, *, coin_selected: bool = False) -> Array:
-        """Compute the change in log-wealth, log E_ij in nats, for every pair i of datasets and every bet j; (pairs, m).
-
-        For each counted output, half of the log-price is subtracted.  A trial has one output if `coin_selected` is
-        True, and two outputs otherwise.
-        """
+        """Compute the change in log-wealth, log E_ij in nats, of every pair i of datasets and bet j; (pairs, m)."""
         won, paying = self._won(counts, coin_selected=coin_selected)
         return np.asarray(won - paying * log_prices)
 
@@ -163,8 +156,7 @@ class Strategy:
     def log_wealth(self, gains: Array, lost: Collection[int] = ()) -> float:
         """Compute the log-wealth in nats, which may be -inf, from the changes in log-wealth of all pairs.
 
-        A valid bet must have a payoff for every outcome of a run, including a failure.  The payoff for a failed run is
-        0.  If failed runs were ignored, the counted runs would be selected by their outcome.
+        A failed run pays 0; if it were ignored, the counted runs would be selected by their outcome.
         """
         if lost:
             gains = np.where(np.isin(np.arange(len(gains)), list(lost))[:, None], -np.inf, gains)
@@ -204,14 +196,10 @@ def p_value_of(most: float) -> float:
 def strategy(claim: TradeoffFunction, planned: Planned | None = None, *, edition: int = EDITION) -> Strategy:
     """Design the bets of a sequential test from the claim and the planned violations.
 
-    Most of the initial wealth is used for bets on typical violations of the claim (`alternatives`).  A small share is
-    used for bets on Gaussian noise that is added to a random sample of the records (`sampled_noise`).  The remaining
-    share is used for bets against claims that are stronger than the claim under test.  These bets improve the
-    confidence bounds if the mechanism is much more private than the claim.
-
-    Bets on planned violations get the share `Planned.share` in equal parts, and all other shares are reduced by the
-    same factor.  The module `planned` states the theorem.  If no planned violation violates the claim, there is no such
-    share.
+    Most of the wealth is for typical violations (`alternatives`), a small share for Gaussian noise on a random sample
+    of the records (`sampled_noise`), and the rest for stronger claims, which improves bounds of mechanisms that are
+    much more private.  Bets on planned violations get `Planned.share` in equal parts, if any violates the claim; see
+    `planned`.
     """
     bets, weights = _unplanned(claim, edition)
     steered = [] if planned is None else [bet for _, bet in planned_laws(claim, planned)]
@@ -238,11 +226,7 @@ def _unplanned(claim: TradeoffFunction, edition: int) -> tuple[tuple[Bet, ...], 
 
 @cache
 def _bets_against_null(number: int) -> tuple[Bet, ...]:
-    """Return bets against Gaussian and pure claims whose parameter is `_NULLS_STEP**number`, or a multiple of it.
-
-    The computation of these bets takes most of the time of `strategy`.  The bets do not depend on the claim under test,
-    so they are cached for all claims.
-    """
+    """Return bets against Gaussian and pure claims whose parameter is `_NULLS_STEP**number`, or a multiple of it."""
     strength = _NULLS_STEP**number
     bets: list[tuple[Alternative, TradeoffFunction]] = [
         (gaussian_noise(1.1 * strength), GaussianDP(strength)),

@@ -71,11 +71,7 @@ def _plain(value: Any) -> Any:
 
 
 def sample(made: Any, dataset: Dataset, n: int) -> list[Output]:
-    """Run a mechanism, a tool or a model n times.
-
-    The random state of the library stays as the user set it.  Each run of a tool or a model gets a new budget
-    accountant, because the default accountant sums the budgets of all runs.
-    """
+    """Run a mechanism, a tool or a model n times, with the user's random state and a new budget accountant."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if isinstance(made, functools.partial):

@@ -1,9 +1,8 @@
 """Calls a library from a config: the entry point in this process and in private environments without dpaudit.
 
-A private environment loads this file by its path, so all modules of this folder need only the standard library of
-Python 3.8 or later.  Each other module is named after a library and has three functions.  `called` makes an object
-from plain values of a config.  `facts` reads plain facts about an object, from which dpaudit derives the claim and the
-pairs.  `sample` runs the object.
+A private environment loads this file by its path, so this folder needs only the standard library of Python 3.8 or
+later.  Each other module is named after a library and has three functions: `called` makes an object from plain values
+of a config, `facts` reads plain facts about it, and `sample` runs it.
 """
 
 from __future__ import annotations

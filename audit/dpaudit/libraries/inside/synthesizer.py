@@ -86,10 +86,7 @@ class Generator:
 
 
 def _own(value: Any) -> Any:
-    """Return a copy of nested lists and dicts, so that a run cannot change what the next run gets.
-
-    Other objects are not copied: copies of a random generator would draw the same numbers in each run.
-    """
+    """Return a copy of nested lists and dicts; copies of generators would repeat their numbers."""
     if type(value) is dict:
         return {name: _own(part) for name, part in value.items()}
     return [_own(part) for part in value] if type(value) is list else value

@@ -1,13 +1,11 @@
 """Fully connected models with softmax output (logistic regression, and networks with tanh layers), and their gradients.
 
 An array (m, P) holds the P weights of each of m models: the weights of each layer row by row, then the spare weights.
-Arrays of activations have the axes (model, unit, example).  If all models see the same examples, the first axis is
-omitted, so that one matrix product serves all models.
+Activations have the axes (model, unit, example), or (unit, example) if all models see the same examples.
 
-Per-example gradients are in factored form, so that norms and sums need no explicit gradients.  The gradient of an
-example with respect to the weights of a layer is the outer product of a signal and the inputs.  Its squared norm is the
-product of the squared norms of both factors (Goodfellow 2015, arXiv:1510.01799).  A weighted sum of gradients over
-examples is a matrix product.
+The gradient of an example with respect to the weights of a layer is the outer product of a signal and the inputs.  Its
+squared norm is the product of their squared norms (Goodfellow 2015, arXiv:1510.01799), and a weighted sum of gradients
+is a matrix product, so no explicit gradients are needed.
 """
 
 from __future__ import annotations
@@ -157,10 +155,9 @@ def product(layer: Array, inputs: Array) -> Array:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PerExample:
-    """The gradients of the examples in one batch of each of m models.
+    """The gradients of the examples in one batch of each of m models; Dirac records come after those of `signals`.
 
-    In arrays over all examples, the examples of `signals` come before the Dirac records.  A gradient that is not
-    finite, has a norm above 10^200, or is that of an example with large features (`LARGEST_NORM`) is replaced by 0.
+    Gradients that are not finite, or beyond the limits of `Records` (`LARGEST_NORM`), are replaced by 0.
     """
 
     signals: list[Array]  # for each layer (m, outputs, n)
@@ -244,11 +241,11 @@ _PARTS = ("features", "labels", "diracs", "sizes")
 class Records:
     """A dataset: labelled examples, followed by Dirac records.
 
-    A Dirac record has the gradient `size` at one spare weight of the model and 0 elsewhere, whatever the weights are.
-    Such a record is the worst case in the analysis of DP-SGD.
+    A Dirac record has the gradient `size` at one spare weight of the model and 0 elsewhere, whatever the weights are:
+    the worst case in the analysis of DP-SGD.
 
-    A record adds nothing to a batch if its gradient has a norm above 10^200, or if its features have a norm above 10^8.
-    The same holds if the inputs of a layer, times the largest weight of this layer, have a norm above 10^8.
+    A record adds nothing to a batch if its gradient has a norm above 10^200, or if its features, or the inputs of a
+    layer times the largest weight of this layer, have a norm above 10^8.
 
     Args:
         features: Features of the examples, (n, d).

@@ -35,11 +35,7 @@ class Full:
 
 @dataclass(frozen=True, slots=True)
 class Poisson:
-    """Each record is in a batch with probability `probability`, independently.
-
-    Args:
-        probability: In (0, 1].
-    """
+    """Each record is in a batch with probability `probability`, in (0, 1], independently."""
 
     probability: float
     name: ClassVar[Literal["poisson"]] = "poisson"
@@ -60,11 +56,7 @@ class Poisson:
 
 @dataclass(frozen=True, slots=True)
 class Shuffled:
-    """Each epoch splits a random permutation of the records into `parts` batches of nearly equal size.
-
-    Args:
-        parts: Number of batches in an epoch, >= 1.
-    """
+    """Each epoch splits a random permutation of the records into `parts` >= 1 batches of nearly equal size."""
 
     parts: int
     name: ClassVar[Literal["shuffled"]] = "shuffled"
@@ -154,12 +146,9 @@ class Trainer:
     def claim(self) -> TradeoffFunction:
         """A claim that this training satisfies in real numbers if a record is added or removed.
 
-        A gradient is replaced by 0 if features or weights are large (`Records`), because its rounding error could
-        depend on the other records.  The low-order bits of the released floats depend on the sum to which the noise was
-        added, so an attack on these bits (`float_bits`) can refute the claim.  `training.claim` states other claims.
-
-        Raises:
-            ValueError: If batches are shuffled, because there is no claim for shuffled batches.
+        The low-order bits of the released floats depend on the sum to which the noise was added, so an attack on these
+        bits (`float_bits`) can refute it.  ValueError for shuffled batches, for which there is none; see
+        `training.claim`.
         """
         return claim(
             noise_multiplier=self.noise_multiplier,
@@ -236,18 +225,10 @@ NOBODY = Records()
 
 
 class Run:
-    """The state of m models while they are trained on the same records.
+    """The state of m models while they are trained on the same records, each with its own Philox stream.
 
-    Each model draws its batches and its noise from its own Philox stream.  Hence a model does not depend on the other
-    models.
-
-    Args:
-        trainer: The algorithm.
-        records: The dataset.
-        keys: The 128-bit key of each model's stream, (m, 2), from `state.keys_of`.
-
-    Raises:
-        ValueError: If the records do not fit the model.
+    `keys` are the 128-bit keys of the streams, (m, 2), from `state.keys_of`.  ValueError if the records do not fit the
+    model.
     """
 
     def __init__(self, trainer: Trainer, records: Records, keys: AnyArray) -> None:
@@ -290,15 +271,12 @@ class Run:
 
 
 def fitted(model: Model, records: Records, *, penalty: float = 1.0) -> Array:
-    """Fit a model without privacy, by L-BFGS on the total loss plus a squared penalty.
+    """Fit weights (P,) without privacy, by L-BFGS on the total loss plus `penalty` / 2 times their squared norm.
 
     Args:
         model: The model.
         records: Examples that the audited training does not use.
-        penalty: Factor of the penalty, > 0.  The penalty is half this factor times the squared norm of the weights.
-
-    Returns:
-        The weights, (P,).
+        penalty: Must be > 0.
     """
     from scipy.optimize import minimize
 
