@@ -1,4 +1,4 @@
-"""Catalogues of libraries, such as `configs/sweeps`: data that name calls and packages; and the audits of their grids."""
+"""Catalogues of libraries (`configs/sweeps`): data that name calls and packages; and the audits of their grids."""
 
 from __future__ import annotations
 
