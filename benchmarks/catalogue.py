@@ -27,12 +27,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from measure import ROOT, SECONDS, Case, Expected, Outcome, Table, count, mean, median, of, run, texts
 
 from dpaudit import Pair, PureDP, audit
 from dpaudit.catalogue import BUILTIN
 from dpaudit.pairs.search import SearchPairs
 from dpaudit.rounding import lower, lower_as
+from measure import ROOT, SECONDS, Case, Expected, Outcome, Table, count, mean, median, of, run, texts
 
 ALLOWED = {"easy": 20_000, "medium": 500_000, "hard": 5_000_000}
 

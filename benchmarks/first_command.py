@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measure import Expected, Outcome, Table, rate, run
 
 from dpaudit import Pair, PureDP, TradeoffFunction, ZeroConcentratedDP, audit
 from dpaudit.config import read_configs
 from dpaudit.result.suite import Promise
+from measure import Expected, Outcome, Table, rate, run
 
 QUICKSTART = Path(__file__).resolve().parents[1] / "configs" / "quickstart.yaml"
 _GRID = 2.0**-40  # step of the grid of PyDP's noise at epsilon 1 and sensitivity 1

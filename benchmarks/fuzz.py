@@ -29,6 +29,7 @@ from pathlib import Path
 from types import FrameType
 
 import numpy as np
+
 from fuzzing.commands import CommandLine, Terminal
 from fuzzing.files import CatalogueFile, Config, Csv, JsonLines, Npz, Result, Stream
 from fuzzing.mutations import Target

@@ -35,13 +35,12 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from measure import ROOT, SECONDS, Expected, Outcome, Outcomes, Table, all_have, count, mean, run, texts
-
 from dpaudit import AuditResult, audit
 from dpaudit.config import PlannedAudit, read_configs
 from dpaudit.reproduce.literals import Unwritable
 from dpaudit.reproduce.script import script_of
 from dpaudit.running.environments import environment
+from measure import ROOT, SECONDS, Expected, Outcome, Outcomes, Table, all_have, count, mean, run, texts
 
 GALLERY = ROOT / "configs" / "gallery"
 CONFIDENCE = 0.999

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from measure import Expected, Outcome, Table, all_have, count, run
 
 _MILLISECONDS = 5

@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measure import ROOT, Case, Outcome, Table, median, run
 
 from dpaudit import Pair, audit, batched
 from dpaudit.inference.fixed.exact_binomial import epsilon_lower
+from measure import ROOT, Case, Outcome, Table, median, run
 
 DELTA, SIGNIFICANCE = 1e-5, 0.05
 CUT = 0.5  # midpoint of the two means; the optimal threshold for a bound on mu

@@ -34,10 +34,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from evidence_kinds import Family, afterwards, audits, builtins, data
-from evidence_kinds.digests import Digests, digests, headline, parts
 
 import dpaudit
+from evidence_kinds import Family, afterwards, audits, builtins, data
+from evidence_kinds.digests import Digests, digests, headline, parts
 
 REFERENCE = Path(__file__).with_suffix(".json")
 FAMILIES: list[Family] = [found for module in (builtins, data, audits, afterwards) for found in module.FAMILIES]

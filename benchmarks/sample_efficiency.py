@@ -17,10 +17,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from measure import Case, Outcome, Table, mean, of, run
 
 from dpaudit import Pair, audit
 from dpaudit.catalogue import Gaussian, Laplace
+from measure import Case, Outcome, Table, mean, of, run
 
 
 @dataclass(frozen=True)

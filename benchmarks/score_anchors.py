@@ -23,12 +23,12 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from measure import Case, Outcome, Table, median, run
 from scipy.special import ndtr, ndtri
-from score_bounds import DELTA, rank_test
 
 from dpaudit.claims import GaussianDP
 from dpaudit.numerics import Array
+from measure import Case, Outcome, Table, median, run
+from score_bounds import DELTA, rank_test
 
 S = 0.05  # significance of the bounds
 STEPS, RATE, CANARIES = 2500, 4096 / 50_000, 5000

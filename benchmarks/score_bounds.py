@@ -26,7 +26,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from measure import Case, Column, Outcome, Outcomes, Table, run
 from scipy.special import expit
 from scipy.stats import beta
 
@@ -37,6 +36,7 @@ from dpaudit.inference.scores.rank_bounds import RankTest
 from dpaudit.inference.scores.rank_laws import Inclusion, Independent
 from dpaudit.inference.scores.ranks import Blocks
 from dpaudit.numerics import Array, bisect
+from measure import Case, Column, Outcome, Outcomes, Table, run
 
 DELTA, LEVEL = 1e-5, 0.05
 BOUNDS = (

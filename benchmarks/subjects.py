@@ -21,6 +21,10 @@ from collections.abc import Sequence
 from functools import partial
 from importlib import metadata
 
+from dpaudit import ApproxDP, TradeoffFunction
+from dpaudit.claims import rounded
+from dpaudit.libraries import audit_subject
+from dpaudit.rounding import lower, number
 from measure import (
     BENCHMARKS,
     SECONDS,
@@ -40,11 +44,6 @@ from measure import (
 )
 from subject_cases import LIBRARIES
 from subject_cases.opendp import redefined_column
-
-from dpaudit import ApproxDP, TradeoffFunction
-from dpaudit.claims import rounded
-from dpaudit.libraries import audit_subject
-from dpaudit.rounding import lower, number
 
 PAGE = BENCHMARKS / "subjects.md"
 _PROFILED = 1e-6  # delta at which claims other than (epsilon, delta)-DP are shown

@@ -26,7 +26,6 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
-from measure import BENCHMARKS, Case, Expected, Outcome, Table, all_have, median, rate, run, texts
 
 from dpaudit.cli.options import RunOptions
 from dpaudit.cli.prepare_run import prepare_folder
@@ -37,6 +36,7 @@ from dpaudit_reports import sweep_report
 from dpaudit_reports.command_outcomes import counts, refuted_words
 from dpaudit_reports.formats import Screen
 from dpaudit_reports.terminal import document_text
+from measure import BENCHMARKS, Case, Expected, Outcome, Table, all_have, median, rate, run, texts
 
 CATALOGUE = BENCHMARKS / "sweeps.yaml"
 CHAINS = ("count", "distinct count", "clamped sum", "statistic of 5 numbers", "histogram by categories")

@@ -23,12 +23,11 @@ import sys
 from dataclasses import replace
 from functools import cache, partial
 
-from measure import ROOT, SECONDS, Case, Expected, Outcome, Outcomes, Table, count, mean, median, rate, run, spread
-
 from dpaudit import audit
 from dpaudit.catalogue import BUILTIN
 from dpaudit.config import PlannedAudit, read_configs
 from dpaudit.pairs.search import SearchPairs
+from measure import ROOT, SECONDS, Case, Expected, Outcome, Outcomes, Table, count, mean, median, rate, run, spread
 
 CONFIDENCE = 0.95
 PATEGAN = "synthcity-0.2.12-pategan"

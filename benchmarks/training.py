@@ -27,7 +27,6 @@ from dataclasses import dataclass
 from functools import cache, partial
 
 import numpy as np
-from measure import SECONDS, Case, Outcome, Table, count, mean, median, rate, run, spread
 from scipy.optimize import brentq
 from sklearn.datasets import load_digits
 
@@ -38,6 +37,7 @@ from dpaudit.numerics import Array, Flags
 from dpaudit.pairs.search import SearchPairs
 from dpaudit.training import canaries, claim, many_runs, one_run, reference, step_by_step, views
 from dpaudit.training.reference.trainer import State
+from measure import SECONDS, Case, Outcome, Table, count, mean, median, rate, run, spread
 
 CONFIDENCE, DELTA, LARGE_DELTA = 0.95, 1e-5, 0.2
 

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from measure import SECONDS, Case, Limit, Outcome, Outcomes
-
 from dpaudit import AuditResult
+from measure import SECONDS, Case, Limit, Outcome, Outcomes
 
 
 def as_events(outcome: Outcome) -> Mapping[str, bool]:

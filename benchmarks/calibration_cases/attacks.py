@@ -12,7 +12,6 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from measure import Limit, Outcome
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
@@ -23,6 +22,7 @@ from dpaudit.catalogue import Gaussian
 from dpaudit.testing import AuditInconclusive, PrivacyViolation, assert_private, session
 from dpaudit.testing.session import Allowance, Baseline, Entry, Settings
 from dpaudit_attacks.likelihood_ratio import LikelihoodRatio
+from measure import Limit, Outcome
 
 Rng = np.random.Generator
 PAIR = Pair([0], [1])

@@ -15,12 +15,12 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from measure import Outcome
 
 from calibration_cases import Row, refuted, too_large
 from dpaudit import ApproxDP, AuditResult, GaussianDP, Pair, PureDP, TabulatedTradeoff, audit, batched
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine import fixed
+from measure import Outcome
 
 # arguments: the bit in the dataset, the number of outputs, the generator
 Draw = Callable[[int, int, np.random.Generator], Any]

@@ -15,10 +15,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from measure import Limit, Outcome
 
 from calibration_cases import Row, refuted, too_large
 from dpaudit import AuditResult, Pair, audit, batched, parse_claim
+from measure import Limit, Outcome
 
 _ODDS = math.e / (1 + math.e)
 _TOLERANCE = 1e-9

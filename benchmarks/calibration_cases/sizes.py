@@ -21,12 +21,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from measure import Limit, Outcome
 
 from calibration_cases import Row, refuted, too_large
 from calibration_cases.stated import law_of, revealing
 from dpaudit import GaussianDP, OnlineAudit, Pair, PureDP, TradeoffFunction, audit, parse_claim
 from dpaudit.result.suite import Promise
+from measure import Limit, Outcome
 
 DELTAS = (0.0, 1e-5, 0.01, 0.1)
 _TOLERANCE = 1e-9

@@ -20,7 +20,6 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from measure import Limit, Outcome
 
 from calibration_cases import Row
 from dpaudit import Pair, Verdict, audit, audit_scores, batched, parse_claim, plan
@@ -33,6 +32,7 @@ from dpaudit.inference.one_run import half_included
 from dpaudit.inference.sequential.alternatives import scaled
 from dpaudit.testing.effort import POWER, Effort
 from dpaudit_attacks.likelihood_ratio import LikelihoodRatio
+from measure import Limit, Outcome
 
 PAIR = Pair([0], [1])
 RATIO = LikelihoodRatio(lambda bins: CENTRES[np.asarray(bins, dtype=np.intp)])
