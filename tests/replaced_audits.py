@@ -30,7 +30,6 @@ _RUNS = 80  # counted runs of each result, so that the result is possible from t
 
 @cache
 def _result(truth: float, verdict: Verdict) -> AuditResult:
-    """Return the result of an audit of G_1, whose bound is recomputed."""
     found = replace(sample.sample(truth, verdict, trials=_RUNS), mu_lower=0.0)
     return replace(found, mu_lower=found.evidence.lower(None, confidence=found.confidence) * 0.9)
 
@@ -103,16 +102,13 @@ def swept(*options: str, catalogue: str = "counts.yaml") -> Result:
 
 
 def written() -> dict[str, Any]:
-    """Return the content of sweep.json."""
     found: dict[str, Any] = json.loads(Path("out/sweep.json").read_text())
     return found
 
 
 def states() -> dict[str, str]:
-    """Return the state of each cell by its name without the version."""
     return {cell["title"]: cell["state"] for cell in written()["cells"]}
 
 
 def prose(text: str) -> str:
-    """Return a text with single spaces."""
     return " ".join(text.split())

@@ -96,7 +96,6 @@ Bisect = Callable[..., Result]
 
 
 def replaced_index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Index:
-    """Return an index for the commands of the test, in the folder of a config."""
     found = Index()
     monkeypatch.setattr(audit_releases, "released", found.released)
     monkeypatch.setattr(audit_releases, "_first_run", found.first_run)

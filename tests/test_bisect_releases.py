@@ -10,10 +10,8 @@ from subprocess import CompletedProcess
 
 import pytest
 from packaging.version import Version
-from typer.testing import CliRunner
 
 from dpaudit.cli import audit_releases
-from dpaudit.cli.app import app
 from dpaudit.cli.audit_releases import release_audits
 from dpaudit.cli.options import RunOptions
 from dpaudit.config import PlannedAudit, pinned_versions, read_configs, requiring
@@ -39,17 +37,9 @@ HISTORIES = {
     "both": ("ggbbbbgg", 1, ["First bad release: 1.3.", "First good release: 1.7.", "not monotone", "changes 2 times"]),
     "never": ("gggggggg", 0, ["All 8 audited releases are good: no change was found."]),
     "one": ("b", 1, ["The only audited release is bad"]),
-    "skipped": (
-        "ggssbb",
-        1,
-        ["First bad release: 1.5, or a release between it and 1.2, which is good: 1.3, 1.4 ("],
-    ),
+    "skipped": ("ggssbb", 1, ["First bad release: 1.5, or a release between it and 1.2, which is good: 1.3, 1.4 ("]),
     "inconclusive": ("ggog", 3, ["1 release inside a stretch has no verdict, and may differ from the audited ones."]),
-    "oldest skipped": (
-        "sggg",
-        3,
-        ["1.4: 3 of 4 releases audited with a verdict.", "verdict: 1 release before 1.2."],
-    ),
+    "oldest skipped": ("sggg", 3, ["1.4: 3 of 4 releases audited with a verdict.", "verdict: 1 release before 1.2."]),
     "network": ("gwg", 3, ["noise (1.2)", "error sending request"]),
     "not ready": ("gngbb", 1, ["noise (1.2)", "is a folder", "First bad release: 1.4."]),
     "no verdict": ("ooo", 3, ["No release was found good or bad."]),
@@ -246,22 +236,6 @@ def test_wrong_ends_are_explained(options: str, index: Index) -> None:
     assert done.exit_code == 2
     assert WRONG[options] in " ".join(done.stderr.replace("│", " ").split())
     assert not index.seeds
-
-
-@pytest.mark.parametrize(
-    ("package", "words"),
-    [
-        ("tinylow", "PACKAGE tinylow: no audit requires tinylow; did you mean tinylaw?"),
-        ("tinylaw==1.0", "PACKAGE must be a name such as tinylaw, got 'tinylaw==1.0'; see --from and --to"),
-    ],
-)
-def test_a_package_that_no_audit_requires_is_refused_before_the_index_is_asked(
-    package: str, words: str, index: Index
-) -> None:
-    index.error = MechanismError("the index was asked")
-    done = CliRunner().invoke(app, ["bisect", "noise.yaml", package])
-    assert done.exit_code == 2
-    assert words in done.stderr
 
 
 def test_an_index_without_an_answer_ends_the_command(index: Index) -> None:

@@ -213,10 +213,7 @@ def test_a_strangers_config_can_be_looked_at_and_refused(config: Path, command: 
     assert done.exit_code == 2
     assert "b.yaml:2: own runs own.py:f" in done.stderr
     assert "this must not run" not in done.stderr
-    assert command("run", config.name, "--no-code", "--no-pdf", "--trials", "50").exit_code in (
-        0,
-        3,
-    )
+    assert command("run", config.name, "--no-code", "--no-pdf", "--trials", "50").exit_code in (0, 3)
 
 
 def test_an_audit_goes_on_where_it_stood(config: Path, command: Command) -> None:

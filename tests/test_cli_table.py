@@ -19,7 +19,7 @@ from dpaudit import Pair, audit
 from dpaudit.cli.app import app
 from dpaudit.engine import progress_line as lines
 from dpaudit.engine.audit import Progress
-from dpaudit.engine.progress_line import Pace, progress_line
+from dpaudit.engine.progress_line import Pace
 from dpaudit_reports.terminal import wrapped
 
 Command = Callable[..., Result]
@@ -50,7 +50,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 def holds(shown: str, name: str) -> bool:
-    """Return whether a table contains a complete name, perhaps on several lines."""
     return any(all(piece in shown for piece in wrapped(name, width)) for width in range(6, len(name) + 1))
 
 
@@ -118,15 +117,6 @@ def test_only_chooses_audits_by_name(command: Command) -> None:
     assert done.exit_code == 2
     assert "--only much-to-short: no audit has this name; did you mean much-too-short?" in done.stderr
     assert f"--only zzz: no audit has this name; the audits are {', '.join(NAMES)}" in done.stderr
-
-
-NOW = Progress(trials=12_000, allowed=100_000, log_e=math.log(0.407), log_threshold=math.log(300))
-
-
-def test_a_line_of_progress_says_runs_rate_time_and_evidence() -> None:
-    line = progress_line("2 of 4  sum", NOW, 3100.0, 28.4)
-    assert line == "2 of 4  sum · 12,000 of 100,000 runs · 3,100 runs/s · ≤ 29 s left · evidence 0.407 of 300"
-    assert progress_line("sum", NOW, math.nan, math.nan) == "sum · 12,000 of 100,000 runs · evidence 0.407 of 300"
 
 
 def test_rate_and_time_left_are_of_the_runs_so_far() -> None:

@@ -47,13 +47,6 @@ def test_significances_of_one_command_add_up_to_no_more_than_it_promises(confide
     assert Promise.of([confidence] * audits).false_alarm == significance(confidence)
 
 
-def test_an_audit_alone_keeps_its_confidence_and_records_no_command() -> None:
-    promise = Promise.of([0.99])
-    assert promise.confidences == (0.99,)
-    assert promise.recorded(Provenance()) == Provenance()
-    assert promise.words([]) == ""
-
-
 def test_a_promise_that_cannot_be_split_is_refused() -> None:
     with pytest.raises(ValueError, match="too close to 1"):
         shared_confidences([math.nextafter(1.0, 0.0)] * 12)

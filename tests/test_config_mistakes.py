@@ -127,15 +127,7 @@ def test_a_mistake_in_a_config_is_explained(mistake: str, tmp_path: Path, comman
     assert len(done.stderr) < 600
 
 
-@pytest.mark.parametrize(
-    ("written", "trials"),
-    [
-        ("1e5", 100_000),
-        ("1_000", 1_000),
-        ('"100"', 100),
-        ("10**4", 10_000),
-    ],
-)
+@pytest.mark.parametrize(("written", "trials"), [("1e5", 100_000), ("1_000", 1_000), ('"100"', 100), ("10**4", 10_000)])
 def test_trials_may_be_written_as_powers_of_ten(written: str, trials: int, tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text(CONFIG.replace("trials: 60", f"trials: {written}"))
     (planned,) = read_configs([tmp_path / "c.yaml"])

@@ -141,7 +141,6 @@ def evidence(claim: TradeoffFunction, counts: Any, **values: Any) -> SequentialE
 
 
 def bounds(found: SequentialEvidence, confidence: float) -> dict[float | None, float]:
-    """Return the bounds of epsilon by delta, and the bound of mu under None."""
     mu: dict[float | None, float] = {None: found.lower(None, confidence=confidence)}
     return mu | {delta: found.lower(delta, confidence=confidence) for delta in DELTAS}
 

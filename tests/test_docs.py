@@ -91,7 +91,6 @@ def test_names_that_the_python_of_a_long_page_imports_exist(page: str) -> None:
 
 
 def without_seconds(words: str) -> str:
-    """Return the printed text of an audit without its duration."""
     return re.sub(r" in \d+\.\d s", "", words)
 
 
@@ -278,7 +277,6 @@ IMAGE = re.compile(r"!\[([^\]]*)\]\(figures/([\w-]+)\.svg\)")
 
 @pytest.fixture
 def figures(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], str]]:
-    """Return the function that draws each figure, by name."""
     monkeypatch.syspath_prepend(str(DOCS))
     found: dict[str, Callable[[], str]] = runpy.run_path(str(DOCS / "figures.py"))["FIGURES"]
     return found

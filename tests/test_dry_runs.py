@@ -18,7 +18,6 @@ from .conftest import Command
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    """Return a config, which does not exist yet, in the folder where commands run."""
     return tmp_path / "c.yaml"
 
 

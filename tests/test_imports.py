@@ -136,7 +136,6 @@ def test_the_whole_can_be_seen_at_once() -> None:
 
 
 def circle(arrows: dict[str, set[str]]) -> list[str]:
-    """Return the modules of a circle of imports, or none."""
     try:
         graphlib.TopologicalSorter(arrows).prepare()
     except graphlib.CycleError as error:
@@ -152,17 +151,6 @@ def test_the_only_circles_are_the_doors_from_results_and_claims_to_the_reports()
     assert circle(without) == []
     for start, end in DOORS:
         assert {start, end} <= {*circle({**without, start: {*without[start], end}})}
-
-
-def test_the_basics_lie_beside_the_packages() -> None:
-    root = MODULES["dpaudit"].parent
-    basics = {"numerics.py", "rounding.py", "settings.py", "text.py", "values.py"}
-    assert {path.name for path in root.iterdir() if path.is_file()} == {
-        *basics,
-        "__init__.py",
-        "__main__.py",
-        "py.typed",
-    }
 
 
 HEAVY = {"sklearn", "matplotlib", "typst"}
@@ -239,7 +227,6 @@ ASKS = re.compile(rf"\bmethod\b|['\"]({'|'.join(METHODS)})['\"]|Evidence|Guesses
 
 
 def of_method(node: ast.expr) -> bool:
-    """Return whether an expression is the method of an audit, or the name of a method."""
     match node:
         case ast.Attribute(attr="method") | ast.Name(id="method"):
             return True
@@ -251,7 +238,6 @@ def of_method(node: ast.expr) -> bool:
 
 
 def named(node: ast.expr) -> set[str]:
-    """Return all names in an expression, and the last parts of dotted names."""
     parts = list(ast.walk(node))
     names = {part.id for part in parts if isinstance(part, ast.Name)}
     return names | {part.attr for part in parts if isinstance(part, ast.Attribute)}

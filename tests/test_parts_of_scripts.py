@@ -27,7 +27,6 @@ from dpaudit.values import OUTPUT, Feature, restored, stored
 
 
 def at(*steps: int | str) -> Feature:
-    """Return the feature of an entry of the output."""
     return functools.reduce(lambda of, step: ("{}[{}]", of, step), steps, OUTPUT)
 
 
@@ -40,7 +39,6 @@ def below(feature: Feature, high: float) -> Condition:
 
 
 def witness_of(condition: Condition | None, view: View = "natural", *, nearly: bool = False) -> Witness:
-    """Return a witness with this condition, as it is read from a result file."""
     found = Witness(
         pair="",
         attack="",
@@ -70,47 +68,17 @@ TYPE = ("type of {}", OUTPUT)
             [-2, 1.5, float("nan")],
             [0, 2],
         ),
-        (
-            Condition(
-                listed=(
-                    0,
-                    3,
-                )
-            ),
-            "output in {0, 3}",
-            [0, 3.0],
-            [1],
-        ),
+        (Condition(listed=(0, 3)), "output in {0, 3}", [0, 3.0], [1]),
         (Condition(listed=(0.1 + 0.2,)), "output in {0.3}", [0.1 + 0.2], [0.3]),
+        (Condition(listed=("a, b", "it's")), "output in {'a, b', \"it's\"}", ["a, b", "it's"], ["a"]),
         (
-            Condition(
-                listed=(
-                    "a, b",
-                    "it's",
-                )
-            ),
-            "output in {'a, b', \"it's\"}",
-            ["a, b", "it's"],
-            ["a"],
-        ),
-        (
-            Condition(
-                listed=(
-                    ("bytes {}", ("00ff",)),
-                    ("RED",),
-                )
-            ),
+            Condition(listed=(("bytes {}", ("00ff",)), ("RED",))),
             "output in {bytes 00ff, RED}",
             [b"\x00\xff", SimpleNamespace(name="RED")],
             [b"", "bytes 00ff"],
         ),
         (above(at(1), 3), "output[1] above 3", [[0, 4], np.array([0, 4])], [[0, 3], [9], None]),
-        (
-            above(at(1), 3, negated=True, missing=True),
-            "output[1] at most 3 or missing",
-            [[0, 2], [1], None],
-            [[0, 4]],
-        ),
+        (above(at(1), 3, negated=True, missing=True), "output[1] at most 3 or missing", [[0, 2], [1], None], [[0, 4]]),
         (
             below(at("a above 3", -1), 3),
             "output['a above 3'][-1] below 3",
@@ -194,12 +162,6 @@ def test_regions_become_conditions(
     exec("\n".join(lines), names)
     assert [names["event"](one) for one in inside] == [True] * len(inside)
     assert [names["event"](one) for one in outside] == [False] * len(outside)
-
-
-def test_a_region_that_a_condition_describes_nearly_is_that_condition_in_a_script() -> None:
-    witness = witness_of(above(OUTPUT, 2), nearly=True)
-    assert witness.region == "estimated log-likelihood ratio above 1.2; nearly the same as: output above 2"
-    assert event_of(witness).condition == "output > 2"
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,8 @@ from dpaudit.result.model import AuditResult
 from dpaudit_reports.plots import claim_document
 
 from .reports import sample
-from .reports.test_kinds_of_audit import stream
-from .reports.test_suites import many
-from .reports.test_sweep_reports import MIXED
-from .reports.test_training import learned
+from .reports.test_kinds_of_audit import learned, stream
+from .reports.test_suites import MIXED, many
 from .scored import SURE
 
 HEADINGS = "UA-14-001"
@@ -68,7 +66,6 @@ def pdf(kind: str, paper: str = "a4") -> bytes:
 
 
 def checked(content: bytes, folder: Path) -> set[str]:
-    """Return the numbers of the checks that find a fault."""
     (folder / "report.pdf").write_bytes(content)
     report = pdfua.validate(str(folder / "report.pdf"))
     assert len(report.outcomes) >= 12

@@ -192,10 +192,6 @@ def test_the_python_code_runs(code: str, tmp_path: Path, monkeypatch: pytest.Mon
     exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
 
 
-def test_it_is_short() -> None:
-    assert len(README.splitlines()) <= 120
-
-
 def test_ci_runs_the_readme_test_command() -> None:
     """CI runs exactly the second command, after changing to the root folder and looking for a browser, then lint."""
     commands = [block.strip() for block in blocks("sh")]

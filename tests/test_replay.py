@@ -214,7 +214,6 @@ trials: 60
 
 @pytest.fixture(scope="module")
 def values(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Return the values of an honest result of the command."""
     folder = tmp_path_factory.mktemp("audited")
     (folder / "audit.yaml").write_text(_PLAIN)
     with pytest.MonkeyPatch.context() as patch:
@@ -241,7 +240,6 @@ def _in_config(old: str, new: str) -> Edit:
 
 @pytest.fixture(scope="module")
 def honest(values: Any) -> Replay:
-    """Return a replay of the honest result, whose fresh runs are made in this process."""
 
     def here(runs0: Any, runs1: Any, since: float) -> Any:
         return fresh_process._made((runs0, runs1), since, lambda reads: None)

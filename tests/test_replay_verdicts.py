@@ -26,7 +26,6 @@ Command = Callable[..., Result]
 
 
 def noise(mu: float) -> Any:
-    """Return a mechanism with Gaussian noise that is exactly mu-GDP."""
     return batched(lambda dataset, n, rng: rng.normal(mu * dataset[0], 1.0, n))
 
 
@@ -127,9 +126,6 @@ def test_runs_that_fail_in_a_replay_say_nothing(alarm: AuditResult) -> None:
     assert "No conclusion" in str(found) or "does not reproduce" in str(found)
 
 
-# --- what a file says of itself
-
-
 # --- a stranger's file
 
 _CONFIG = """
@@ -147,7 +143,6 @@ confirm: never
 
 @pytest.fixture(scope="module")
 def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the result of one run of the command, which all tests share."""
     folder = tmp_path_factory.mktemp("audited")
     (folder / "audit.yaml").write_text(_CONFIG)
     with pytest.MonkeyPatch.context() as patch:
@@ -159,7 +154,6 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def file(audited: Path, tmp_path: Path) -> Path:
-    """Return a copy of the result that a test may change."""
     (tmp_path / "out").mkdir()
     return Path(shutil.copy(audited, tmp_path / "out"))
 

@@ -171,7 +171,6 @@ def test_wrong_usage_is_explained(folder: Path, command: Command, arguments: tup
 
 
 def changed(result: AuditResult, **values: Any) -> AuditResult:
-    """Return a result with another witness or another provenance."""
     about = {name: values.pop(name) for name in ("audit", "mechanism") if name in values}
     assert result.witness is not None
     pairs = values.pop("pairs", result.pairs)
@@ -236,7 +235,6 @@ def test_regions_of_a_strangers_result_cannot_add_code(folder: Path, text: str) 
 
 
 def hostile_regions(text: str) -> Iterator[Any]:
-    """Return conditions of a result file with a text in every place that holds one."""
     output = ["output"]
     above = {"intervals": [{"low": 3}]}
     for label in (text, [text], ["{}", text], ["bytes {}", [text]], ["raised {}", [text]], ["array of {}", [text]]):

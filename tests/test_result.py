@@ -14,7 +14,6 @@ import pytest
 
 from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit, audit_one_run, audit_scores, batched, replay
 from dpaudit.catalogue import Gaussian
-from dpaudit.engine.plan import Plan
 from dpaudit.engine.replay_outcome import Replay
 from dpaudit.engine.result_parts import provenance_of
 from dpaudit.result.provenance import Provenance, SourceFile, key
@@ -62,7 +61,6 @@ def test_a_plot_shows_itself_in_a_notebook(result: AuditResult) -> None:
 
 @batched
 def cycle(dataset: list[int], n: int, rng: np.random.Generator) -> Any:
-    """Return seven numbers again and again."""
     return (np.arange(n) % 7) / 7 + 3.0 * dataset[0]
 
 
@@ -130,32 +128,6 @@ def test_a_file_with_another_number_of_canaries_is_refused(tmp_path: Path, comma
     assert "internal error" not in done.stderr
 
 
-PLAN = Plan(
-    claim=GaussianDP(1.0),
-    truth=GaussianDP(2.0),
-    power=0.9,
-    confidence=0.99,
-    mean_trials=58.8,
-    trials=101.0,
-    mean_trials_detect=51.2,
-    trials_detect=90.0,
-    threshold_trials=44.0,
-    limit_trials=30.0,
-    limit_mean=22.0,
-)
-
-
-def test_a_plan_is_shown_as_a_table_and_as_a_short_text() -> None:
-    html = PLAN._repr_html_()
-    assert html.count("<tr>") == 7
-    assert '<th scope="row" style="text-align: left">dpaudit, mean</th><td>59</td>' in html
-    assert (
-        repr(PLAN) == "<Plan: gaussian(mu=1) claimed, gaussian(mu=2) true, confidence 0.99, mean 59 runs per dataset>"
-    )
-    nothing = dataclasses.replace(PLAN, truth=PLAN.claim, limit_mean=math.inf, mean_trials=math.inf)
-    assert "there is nothing to find" in nothing._repr_html_()
-
-
 def test_a_replay_is_shown_with_its_conclusion_first() -> None:
     result = dataclasses.replace(sample.violation(), name="<script>")
     assert result.witness is not None
@@ -182,7 +154,6 @@ UNMEASURED = "the loss may be much larger"
 
 @batched
 def noise(dataset: list[float], n: int, rng: np.random.Generator) -> Any:
-    """Return noise that is exactly 1-GDP on `PAIR`."""
     return rng.normal(dataset[0], 1.0, n)
 
 

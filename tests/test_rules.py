@@ -42,7 +42,7 @@ JUSTIFIED = {
     ("engine/test_shared_datasets.py", "legacy"): "every audit seeds the global state that it draws from",
     ("typed/optional_members.py", "called"): "is read by mypy and never runs",
     ("test_checks.py", "legacy"): "every audit seeds the global state that it draws from",
-    ("libraries/test_separate_runs.py", "drawn"): "every audit seeds the global state that it draws from",
+    ("libraries/test_configured.py", "drawn"): "every audit seeds the global state that it draws from",
     ("engine/test_foreign_attacks.py", "test_attacks_leave_the_global_random_state_as_it_was"): "is seeded there",
     ("test_store.py", "test_a_resumed_audit_has_the_warnings_of_an_uninterrupted_one"): "the audit seeds it",
     ("test_side_effects.py", "test_global_random_state_is_reported"): "asserts warnings only",
@@ -99,7 +99,6 @@ def _unseeded_calls(parts: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def _impatient(parts: Iterable[ast.AST]) -> Iterator[str]:
-    """Yield each timeout that a busy machine may exceed."""
     for call in parts:
         for keyword in call.keywords if isinstance(call, ast.Call) else ():
             limit = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
@@ -196,13 +195,11 @@ def literals(node: ast.AST, known: Mapping[str, str]) -> str:
 
 
 def constants(tree: ast.Module) -> dict[str, str]:
-    """Return the texts that each constant of a module holds."""
     names = [line for line in tree.body if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name)]
     return {ast.unparse(line.targets[0]): literals(line.value, {}) for line in names}
 
 
 def read_text(node: ast.AST) -> tuple[ast.expr, list[ast.expr]] | None:
-    """Return the text that an expression takes apart, and what it looks for."""
     match node:
         case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr=how), args=[pattern, *given]) if how in PATTERNS:
             return given[-1], [pattern]

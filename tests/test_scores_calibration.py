@@ -36,7 +36,6 @@ def test_the_common_state_keeps_the_claim() -> None:
 
 
 def rounded(scores: Arrays) -> Arrays:
-    """Return scores with many ties."""
     return np.round(scores[0]), np.round(scores[1])
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 from dpaudit import Pair, PureDP, audit
 from dpaudit.inference.grid import BINS
 from dpaudit.learning import FIRST_FIT, Experts, Learner, Settings
 from dpaudit.learning.attack import resolve_attacks
-from dpaudit.learning.blocks import PastOutputs
+from dpaudit.learning.blocks import SETTLED, TRIAL_PERIOD, PastOutputs
 from dpaudit.learning.weights import ModelWeights
+from dpaudit.numerics import Array
 from dpaudit.outputs import Outputs
 
 
@@ -84,10 +87,6 @@ def test_attacks_are_weighted_by_how_well_they_predict() -> None:
     assert learner.mean_loss(better) <= learner.mean_loss(worse)
 
 
-def test_the_last_outputs_are_kept_for_learning() -> None:
-    assert [len(side) for side in trained().outputs()] == [6 * FIRST_FIT] * 2
-
-
 def test_an_attack_that_falls_behind_is_suspended_until_the_trials_have_doubled() -> None:
     model_weights = ModelWeights()
     for attack in (0, 1):
@@ -106,20 +105,6 @@ def test_an_attack_that_falls_behind_is_suspended_until_the_trials_have_doubled(
     assert 0.31 < model_weights.weights([0, 1])[1] < 0.33
     model_weights.join(2, 830)  # the loss of a new attack starts slightly above the loss of the mixture
     assert model_weights.weights([0, 1, 2])[2] < weights[0]
-
-
-def test_one_that_is_gone_is_no_measure_for_those_that_come_back() -> None:
-    model_weights = ModelWeights()
-    for attack in (0, 1, 2):
-        model_weights.join(attack, 10)
-    model_weights.count({0: 10.0, 1: 60.0, 2: 140.0}, 50.0, 500)
-    model_weights.leave(0)
-    assert model_weights.suspend([1, 2], 510) == [2]
-    model_weights.count({1: 60.0}, 60.0, 500)
-    model_weights.join(2, 1020)
-    weights = model_weights.weights([1, 2])
-    assert weights[1] > 0.9
-    assert model_weights.mean_loss(0) == 0.01
 
 
 def test_an_expert_that_would_have_won_clearly_more_alone_is_chosen() -> None:
@@ -216,3 +201,83 @@ def test_large_outputs_are_kept_as_they_came_up_to_a_number_of_bytes() -> None:
     assert [len(block[0]) for block in past.whole] == [3, 3]
     assert len(past.outputs()[0]) == 6
     assert sum(len(block[0]) for block in past.blocks) == 12
+
+
+# --- from 50,000 trials on, attacks are fitted and tried more rarely; before, large audits learn like small ones
+
+
+class Counted:
+    """An attack whose score is the output or its negative; it records the number of outputs in each fit."""
+
+    sees = "features"
+    calibrated = True
+
+    def __init__(self, name: str = "counted", most_rows: int = 10**9, from_trials: int = 0, sign: int = 1) -> None:
+        self.name, self.most_rows, self.from_trials, self.sign = name, most_rows, from_trials, sign
+        self.fits: list[int] = []
+
+    def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
+        self.fits.append(len(outputs0))
+        return lambda outputs: self.sign * outputs[:, 0]
+
+
+def fit_times(attacks: list[Any], until: int) -> tuple[Learner, list[list[int]]]:
+    """Return a learner, and the numbers of trials at which it fitted each attack, up to about `until` trials."""
+    learner, rng = Learner(attacks, seed=0, pair=0), np.random.default_rng(0)
+    found: list[list[int]] = [[] for _ in attacks]
+    while learner.trials < until:
+        n = learner.next_fit - learner.trials
+        before = [len(attack.fits) for attack in attacks]
+        block = rng.normal(-0.5, 1, n), rng.normal(0.5, 1, n)
+        if learner.ready:
+            learner.score_fresh(*block)
+        learner.learn(*block)
+        for times, attack, fits in zip(found, attacks, before, strict=True):
+            times += [learner.trials] * (len(attack.fits) - fits)
+    return learner, found
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a tenth of the trials count as many."""
+    for name in ("fitting.SETTLED", "weights.SETTLED", "weights.TRIAL_PERIOD", "learner.TRIAL_PERIOD"):
+        monkeypatch.setattr(f"dpaudit.learning.{name}", (SETTLED if "SETTLED" in name else TRIAL_PERIOD) // 10)
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_suspended_attack_returns_rarely_if_its_fits_can_use_no_more_outputs() -> None:
+    """The attack `wrong` is suspended after every return: its scores have the wrong sign, so it is far behind."""
+    right, wrong = Counted("right", most_rows=100), Counted("wrong", most_rows=100, sign=-1)
+    learner, times = fit_times([right, wrong], 300_000)
+    early, late = ([[at for at in some if (at >= SETTLED // 10) == after] for some in times] for after in (False, True))
+    assert len(early[1]) > 5  # early suspensions end when the trials have doubled
+    assert len(late[1]) == 1
+    assert 32 * early[1][-1] <= late[1][0] < 64 * early[1][-1]
+    assert learner.absence(1) == "suspended at the end: other attacks predicted far better"
+    settled = [at for at in times[0] if at >= SETTLED]
+    assert settled == [settled[0] * 2**i for i in range(4)]  # an attack in use is refitted as before
+
+
+def test_a_suspended_attack_returns_if_its_fits_can_use_more_outputs() -> None:
+    wrong = Counted("wrong", sign=-1)
+    _, times = fit_times([Counted("right"), wrong], 400_000)
+    late = [at for at in times[1] if at >= SETTLED]
+    # A fit to numbers has at most 50,000 of them, so that one late fit can use more outputs than the fits before it.
+    assert len(late) == 1 + (late[-1] >= 32 * late[0])
+    assert late[0] < 4 * SETTLED
+    assert wrong.fits[-1] == 50_000
+
+
+def test_a_late_attack_is_tried_on_a_fixed_number_of_trials() -> None:
+    weights = ModelWeights()
+    weights.join(0, 10)
+    weights.join(1, 40_000)
+    weights.join(2, SETTLED)
+    weights.count({0: 0.0, 1: 20.0, 2: 20.0}, 1.0, 50)
+    assert weights.suspend([0, 1], 44_999) == []  # an eighth of 40,000 trials
+    assert weights.suspend([0, 1], 45_000) == [1]
+    assert not weights.on_trial(1, 40_001)
+    assert weights.on_trial(2, SETTLED + TRIAL_PERIOD - 1)
+    assert weights.suspend([0, 2], SETTLED + TRIAL_PERIOD - 1) == []
+    assert not weights.on_trial(2, SETTLED + TRIAL_PERIOD)
+    assert weights.suspend([0, 2], SETTLED + TRIAL_PERIOD) == [2]

@@ -14,7 +14,6 @@ from dpaudit import ExecutionSettings, Pair, audit, audit_one_run, plan, replay
 from dpaudit.catalogue import Gaussian
 from dpaudit.cli.options import RunOptions
 from dpaudit.config.models import AuditConfig
-from dpaudit.running.backends import backend
 from dpaudit.settings import (
     BACKENDS,
     DEFAULTS,
@@ -22,9 +21,6 @@ from dpaudit.settings import (
     METHODS,
     POWER,
     AuditSettings,
-    check_confidence,
-    check_jobs,
-    check_trials,
     default_jobs,
 )
 from dpaudit.testing import assert_private
@@ -98,18 +94,6 @@ def test_the_suite_audits_as_many_runs() -> None:
     assert (Settings().trials, Settings().false_alarm, Settings().seed) == (DEFAULTS.trials, 1e-3, 0)
 
 
-def test_the_help_of_the_plugin_states_the_defaults() -> None:
-    from _dpaudit_pytest import pytest_addoption
-
-    parser = pytest.Parser(_ispytest=True)
-    pytest_addoption(parser)
-    (group,) = (one for one in parser._groups if one.name == "dpaudit")
-    said = {option.dest: option.attrs()["help"] for option in group.options}
-    settings = Settings()
-    for name in ("false_alarm", "trials", "seed", "report"):
-        assert said[f"dpaudit_{name}"].endswith(f"(default: {getattr(settings, name)})")
-
-
 def test_one_process_here_and_all_of_a_cluster() -> None:
     assert [default_jobs(name) for name in BACKENDS] == [1, -1, -1]
     assert RunOptions().backend == "loky"
@@ -137,17 +121,6 @@ def test_an_impossible_setting_is_named(wrong: dict[str, Any], message: str) -> 
         AuditSettings(**wrong)
     with pytest.raises(ValueError, match=message):
         dataclasses.replace(DEFAULTS, **wrong)
-
-
-def test_a_check_names_the_argument_as_it_was_typed() -> None:
-    with pytest.raises(ValueError, match=r"^--confidence must .* got 95; did you mean 0.95"):
-        check_confidence(95.0, "--confidence", written="95")
-    with pytest.raises(ValueError, match=r"^--jobs must"):
-        check_jobs(0, "--jobs")
-    with pytest.raises(ValueError, match=r"^must be at least 1, got 0"):
-        check_trials(0, "")
-    with pytest.raises(ValueError, match=r"^backend must be one of loky, dask, ray, got 'mpi'"), backend("mpi"):
-        pass
 
 
 def test_whole_floats_are_numbers_of_trials() -> None:

@@ -139,11 +139,6 @@ def test_what_never_succeeds_is_given_up() -> None:
     assert any("raised OSError: gone on run" in words and "10 times" in words for words in result.warnings)
 
 
-def test_only_three_ways_to_treat_failures() -> None:
-    with pytest.raises(ValueError, match="failures must be stop, outcome, retry, got 'ignore'"):
-        audit(quiet, CLAIM, PAIR, failures="ignore", seed=0, confidence=0.95)  # type: ignore[arg-type]
-
-
 class KillsAWorker:
     """A mechanism that kills the first worker process that runs it, like a machine without free memory."""
 

@@ -18,7 +18,7 @@ from dpaudit.cli.options import RunOptions
 from dpaudit.engine.schedule import FIRST_TRIALS, Round, Spent, next_round
 from dpaudit.result.suite import Promise
 
-from .crashes.test_interruption_and_progress import alive, children, ends
+from .crashes.test_internal_errors import alive, children, ends
 from .replaced_audits import HEAD, Audits, replaced_audits, states, swept, written
 
 NEW = Spent(log_threshold=9.0, most=100_000)

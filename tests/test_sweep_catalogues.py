@@ -44,10 +44,7 @@ def test_a_grid_gives_a_cell_for_each_combination(tmp_path: Path) -> None:
     assert (first.name, first.title) == ("make_laplace-i32-1-0.14.2", "make_laplace-i32-1")
     assert second.values == {"type": "i32", "scale": "2.5"}
     mechanism = second.planned.config.mechanism
-    assert mechanism.arguments == {
-        "input_domain": {"atom_domain": {"T": "i32"}},
-        "more": [2.5, {"deep": [1, 2]}],
-    }
+    assert mechanism.arguments == {"input_domain": {"atom_domain": {"T": "i32"}}, "more": [2.5, {"deep": [1, 2]}]}
     assert mechanism.requires == ["opendp==0.14.2"]
     assert third.planned.line == 12
     assert (third.planned.config.mechanism.requires, third.planned.config.mechanism.d_in) == (

@@ -39,12 +39,10 @@ def _commands(job: str) -> list[str]:
 
 
 def _documented() -> list[str]:
-    """Return the commands of CONTRIBUTING.md, without the environment's folder."""
     return _normal("".join(re.findall(r"```sh\n(.*?)```", CONTRIBUTING, re.DOTALL)).replace(".venv/bin/", ""))
 
 
 def _normal(script: str) -> list[str]:
-    """Return the commands of a script one by one, without comments, in a normal form."""
     lines = script.replace("\\\n", "").replace(" && ", "\n").splitlines()
     return [shlex.join(words) for line in lines if (words := shlex.split(line, comments=True))]
 
@@ -143,20 +141,6 @@ def test_the_paths_it_names_exist(name: str) -> None:
     assert named or name.startswith(".github")
     missing = [path for path in named if not (ROOT / path).exists()]
     assert [path for path in missing if "NAME" not in path] == []
-
-
-def test_the_changelog_keeps_its_form() -> None:
-    """Keep a Changelog: versions, newest first, each with groups in order, and entries that are whole sentences."""
-    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    versions = re.findall(r"^## (.+)$", text, re.MULTILINE)
-    assert versions[0] == "[Unreleased]"
-    assert all(re.fullmatch(r"\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", version) for version in versions[1:])
-    order = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
-    for part in re.split(r"^## .+$", text, flags=re.MULTILINE)[1:]:
-        groups = re.findall(r"^### (.+)$", part, re.MULTILINE)
-        assert groups == sorted(set(groups), key=order.index)
-    for entry in re.findall(r"^- (.+(?:\n  .+)*)", text, re.MULTILINE):
-        assert entry.endswith("."), entry
 
 
 def test_version_and_address_are_the_same_everywhere() -> None:

@@ -31,7 +31,6 @@ def found() -> AuditResult:
 
 
 def of_config(found: AuditResult, *, mechanism: str = "") -> AuditResult:
-    """Return the result as that of a config."""
     mechanism = mechanism or "{builtin: laplace, params: {scale: 0.01}}"
     pairs = "[{d0: [0], d1: [1], label: edge}]"
     text = f"name: x\nclaim: pure(epsilon=1)\nmechanism: {mechanism}\npairs: {pairs}\n"

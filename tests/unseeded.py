@@ -19,7 +19,6 @@ CONFIDENCE_OPTION = ("--confidence", "0.9999999")  # the same for `dpaudit run`
 
 
 def unseeded_generator() -> np.random.Generator:
-    """Return a generator whose numbers differ from run to run."""
     return np.random.default_rng()
 
 

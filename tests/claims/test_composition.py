@@ -67,12 +67,6 @@ def test_convolved_responses_stay_just_below_the_exact_curve(epsilon: float, n: 
     assert_safe_and_close(convolved(PureDP(epsilon), n), PureDP(epsilon).repeated(n), within=5e-4)
 
 
-def test_different_scales_convolve_as_well() -> None:
-    assert_safe_and_close(
-        convolved(GaussianDP(3.0), 1, GaussianDP(0.05), 100), GaussianDP(math.hypot(3.0, 0.5)), within=1e-4
-    )
-
-
 def with_laplace(epsilon: float, profile: Callable[[float], float]) -> Callable[[float], float]:
     """Return the profile of Laplace noise and another mechanism: E delta_other(t - L), with L the loss under Q."""
 

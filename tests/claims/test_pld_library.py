@@ -49,11 +49,6 @@ def test_the_bounds_in_the_message_are_those_of_the_extra() -> None:
     assert metadata.version("dp-accounting") in requirement.specifier
 
 
-def test_the_installed_release_is_read() -> None:
-    assert pld_pmf() is library
-    assert 0 < _composed() < 0.5
-
-
 @pytest.mark.parametrize("name", ["_probs", "_pessimistic_estimate"])
 def test_a_missing_attribute_names_version_and_remedy(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "DensePLDPmf", _without(name))

@@ -234,10 +234,7 @@ def test_composed_tables_are_just_below_the_product_of_the_laws(one: TradeoffFun
     p, q = np.outer(p1, p2).ravel(), np.outer(q1, q2).ravel()
     order = np.argsort(-np.arctan2(q, p), kind="stable")
     alpha, beta = np.append(0.0, np.cumsum(p[order])), np.append(1.0, 1 - np.cumsum(q[order]))
-    for claim, x, y in (
-        (compose(one, other), alpha, beta),
-        (compose(one, other).inverse(), beta[::-1], alpha[::-1]),
-    ):
+    for claim, x, y in ((compose(one, other), alpha, beta), (compose(one, other).inverse(), beta[::-1], alpha[::-1])):
         last = np.append(np.diff(x) > 1e-15, True)
         gap = np.interp(ALPHA[1:], x[last], y[last]) - claim.beta(ALPHA[1:])
         assert gap.min() >= -1e-9

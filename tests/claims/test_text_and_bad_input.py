@@ -114,12 +114,7 @@ def test_what_is_not_a_claim_is_refused_with_what_is_allowed(text: str, message:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        f"gaussian(mu={'9' * 400})",
-        "1" + "+1" * 100_000,
-        "[" * 5_000,
-        "pure(epsilon=\ud800)",
-    ],
+    [f"gaussian(mu={'9' * 400})", "1" + "+1" * 100_000, "[" * 5_000, "pure(epsilon=\ud800)"],
     ids=lambda text: text[:12],
 )
 def test_claims_that_are_too_large_or_too_deep_are_refused_in_a_short_message(text: str) -> None:
@@ -127,11 +122,6 @@ def test_claims_that_are_too_large_or_too_deep_are_refused_in_a_short_message(te
     with pytest.raises(ValueError, match="claim") as refused:
         parse_claim(text)
     assert len(str(refused.value)) < 500
-
-
-def test_a_claim_class_says_how_it_is_written() -> None:
-    with pytest.raises(TypeError, match=r"write ApproxDP\(epsilon=\.\.\., delta=\.\.\.\): too many"):
-        ApproxDP(1.0)  # type: ignore[call-arg]
 
 
 def test_every_claim_and_operation_can_be_written() -> None:

@@ -192,16 +192,6 @@ def test_noise_of_a_copied_generator_that_is_often_kept_is_inconclusive() -> Non
     is_contradicted(audited(draws(share=0.8), FAR, confirm=64))
 
 
-@pytest.mark.slow
-@pytest.mark.chance
-@pytest.mark.usefixtures("two")
-def test_a_copied_generator_does_not_make_new_processes_repeat_each_other() -> None:
-    """Fails by chance < 1 in 10**6: the datasets are 10 apart, and the noise has scale 0.3."""
-    result = audited(draws(share=0.0), FAR, confirm=64)
-    stands(result)
-    assert outcome(result) == "confirmed"
-
-
 _PROGRAM = """
 import json, random, sys
 noise = {"drawn": random.gauss(0, 1), "seeded": random.Random(3).gauss(0, 1)}

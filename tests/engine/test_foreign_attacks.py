@@ -55,12 +55,7 @@ def is_text_below_zero(x: Any) -> Any:
     return [np.log(value) if value >= 0 else "negative" for value in x]
 
 
-FAULTS = [
-    nan_below_zero,
-    raises_below_zero,
-    exits_below_zero,
-    is_text_below_zero,
-]
+FAULTS = [nan_below_zero, raises_below_zero, exits_below_zero, is_text_below_zero]
 
 
 def positive(n: int, seed: int) -> Any:

@@ -68,13 +68,7 @@ def test_an_exit_is_an_outcome_if_failures_are_but_what_a_test_runner_raises_is_
     assert audit(ends, CLAIM, PAIR, attacks="logistic", trials=300, seed=1, failures="outcome").violated
     for failures in ("outcome", "retry"):
         with pytest.raises(MechanismError, match="raised BaseException: stop"):
-            audit(
-                lambda dataset, rng: raises(BaseException("stop")),
-                CLAIM,
-                PAIR,
-                seed=1,
-                failures=failures,
-            )
+            audit(lambda dataset, rng: raises(BaseException("stop")), CLAIM, PAIR, seed=1, failures=failures)
 
 
 class ExitsWhenRead:

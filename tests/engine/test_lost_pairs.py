@@ -12,7 +12,6 @@ import pytest
 
 from dpaudit import AuditResult, GaussianDP, MechanismError, Pair, Verdict, audit
 from dpaudit.engine.replay import replay
-from dpaudit.pairs.pair import distinct
 from dpaudit.result.evidence import SequentialEvidence
 from dpaudit.running.store import Store, StoreError
 
@@ -156,12 +155,6 @@ PAIRS = [Pair([0, 0], [0, 0.1], "replace_one", "edge"), Pair([0, 0], [0, 9], "re
 
 def mechanism(dataset: list[float], rng: np.random.Generator) -> float:
     return sum(dataset) + float(rng.normal())
-
-
-def test_names_that_occurred_before_get_numbers() -> None:
-    names = [Pair(0, 1, label=label) for label in ("a", "a (2)", "b", "a", "a")]
-    assert [str(pair) for pair in distinct(names)] == ["a", "a (2)", "b", "a (3)", "a (4)"]
-    assert distinct(names)[2] is names[2]
 
 
 def test_the_witness_of_the_second_pair_is_checked_and_replayed_on_this_pair() -> None:

@@ -13,16 +13,7 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit import Pair, audit
-from dpaudit.engine.schedule import (
-    FIRST_TRIALS,
-    GROWTH,
-    MIN_SHARE,
-    Round,
-    Spent,
-    most_audits,
-    next_release,
-    next_round,
-)
+from dpaudit.engine.schedule import FIRST_TRIALS, GROWTH, MIN_SHARE, Round, Spent, most_audits, next_release, next_round
 from dpaudit.result.command_outcomes import State, changes, decided, stretches_of
 
 NEW = Spent(log_threshold=9.0, most=100_000)
@@ -47,19 +38,6 @@ def test_time_goes_to_the_cell_whose_threshold_is_nearest() -> None:
     assert slow.remaining_seconds == pytest.approx(6.0)
     assert soon.remaining_seconds == pytest.approx(4.5)
     assert chosen([USED, slow, soon], 100) == Round(2, int(GROWTH * 300), 100)
-
-
-def test_evidence_that_could_not_reach_the_threshold_in_time_is_not_followed() -> None:
-    far = replace(USED, log_e=1.1, seconds=9.0, last_seconds=9.0)
-    assert chosen([far, USED], 50).cell == 1
-    assert math.isinf(replace(USED, log_e=0.9).remaining_seconds)
-
-
-def test_a_poor_cell_comes_before_growing_evidence() -> None:
-    rich = replace(USED, log_e=8.0, seconds=50.0)
-    poor = replace(USED, seconds=2.0)
-    assert chosen([rich, poor], 1000).cell == 1
-    assert chosen([rich, replace(poor, seconds=50 * MIN_SHARE)], 1000).cell == 0
 
 
 def test_a_round_fits_into_the_remaining_time_and_below_the_maximum() -> None:

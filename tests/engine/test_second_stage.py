@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import binom
-from sklearn.linear_model import LogisticRegression
 
 from dpaudit import Pair, PureDP, audit, batched, replay
 from dpaudit.catalogue import Geometric, Laplace
@@ -209,15 +208,6 @@ def test_another_pair_takes_over_if_the_chosen_one_fails_in_the_second_stage() -
     assert not result.violated
 
 
-@pytest.mark.parametrize("how", ["well", "nothing"])
-def test_what_the_second_stage_learned_is_brought_to_scale(how: str) -> None:
-    result = audit(twins, PureDP(0.3), PAIR, attacks=SecondStage(how), **OPTIONS)
-    assert not result.warnings
-    assert result.violated
-    assert result.witness is not None
-    assert abs(result.witness.threshold) < 1
-
-
 def test_a_stacked_score_learns_no_more() -> None:
     rng = np.random.default_rng(0)
     learner = Learner(resolve_attacks("plug_in_ratio"), seed=1, pair=0)
@@ -229,17 +219,6 @@ def test_a_stacked_score_learns_no_more() -> None:
     assert np.array_equal(learner.score(block[0].latest(1200)), scores[0])
     with pytest.raises(AssertionError, match="stacked"):
         learner.learn(*block)
-
-
-def test_slopes_are_those_of_a_logistic_regression() -> None:
-    rng = np.random.default_rng(1)
-    columns0, columns1 = rng.normal(0, 1, (300, 3)), rng.normal(0.3, 1, (300, 3))
-    found = stacked({}, columns0, columns1, None)
-    rows, sides = np.concatenate([columns0, columns1]), np.repeat([0, 1], 300)
-    plain = LogisticRegression(C=1.0, tol=1e-10).fit(rows, sides)
-    assert np.allclose(found.slopes, plain.coef_[0], atol=1e-4)
-    assert np.allclose(found(rows), plain.decision_function(rows), atol=1e-3)
-    assert found.shares.sum() == pytest.approx(1)
 
 
 def test_a_score_that_wins_clearly_more_alone_is_not_mixed() -> None:

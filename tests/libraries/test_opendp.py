@@ -49,7 +49,6 @@ def cases() -> Iterator[Any]:
 
 
 def facts(domain: str, metric: str = "SymmetricDistance()", d_in: Any = 1, **more: Any) -> dict[str, Any]:
-    """Return the facts about a measurement with this input domain and metric."""
     return {"domain": domain, "metric": metric, "d_in": d_in, "hints": [], **more}
 
 

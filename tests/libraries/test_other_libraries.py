@@ -30,7 +30,6 @@ def cases() -> Iterator[Any]:
 
 @pytest.fixture
 def coarse(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return dp-accounting, whose accountants of losses use a coarse grid."""
     pld = importlib.import_module("dp_accounting.pld")
     monkeypatch.setattr(pld, "PLDAccountant", partial(pld.PLDAccountant, value_discretization_interval=1e-2))
     return importlib.import_module("dp_accounting")

@@ -234,12 +234,6 @@ def test_a_fit_that_exits_is_an_outcome() -> None:
         synthesizer.subject(Exits, SCHEMA, epsilon=1.0, least=99)
 
 
-def test_a_result_names_the_class_its_arguments_and_its_file() -> None:
-    mechanism = subject(epsilon=2.0).mechanism
-    assert mechanism_name(mechanism) == f"{__name__}:Copies(epsilon=2.0), 20 rows"
-    assert source_of(mechanism).file == Path(__file__)
-
-
 GENERATOR = """\
 import os
 
@@ -259,7 +253,6 @@ class Generator:
 
 
 def planned(folder: Path, arguments: str, more: str = "", call: str = "my_generator.py:Generator") -> PlannedAudit:
-    """Return the audit of a config beside a generator."""
     (folder / "my_generator.py").write_text(GENERATOR)
     (folder / "c.yaml").write_text(
         "name: one\nclaim: pure(epsilon=1)\nmechanism:\n  library: synthesizer\n"

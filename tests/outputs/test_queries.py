@@ -23,7 +23,6 @@ from dpaudit.outputs.queries import (
     Queries,
     Targets,
     chosen_queries,
-    count_association,
     of_row,
     proposed,
 )
@@ -149,13 +148,6 @@ def test_the_distance_to_a_record_is_that_of_gower() -> None:
     assert near.near(table([{"city": "Ulm", "age": 40}, {"city": "Ulm", "age": 38}, {"age": 40}])) == [1, 2, 2, 0]
     assert near.names("rows")[0] == "rows equal to the record"
     assert np.isnan(near.near(None)[-1])
-
-
-def test_a_difference_of_all_outputs_is_stronger_than_chance() -> None:
-    counts = np.column_stack([HALVES * 1.0, np.arange(40) % 2, np.zeros(40)])
-    strength = count_association(counts, HALVES)
-    assert strength[0] > 6
-    assert strength[1] == strength[2] == 0
 
 
 BORN = datetime.date(2000, 1, 1)

@@ -82,7 +82,6 @@ def test_another_claim_and_a_restart_begin_a_chain_with_another_share() -> None:
 
 
 def plain_wealth(gains: list[float]) -> float:
-    """Return M as defined in `wealth`, term by term."""
     n = len(gains)
     invested = sum(math.exp(sum(gains[k - 1 :])) / (k * (k + 1)) for k in range(1, n + 1))
     return invested + 1 / (n + 1)

@@ -33,7 +33,6 @@ def laplace(scale: float) -> Callable[[list[float], np.random.Generator], float]
 
 
 def undrawn(report: Document) -> Document:
-    """Return a report with empty drawings, which take most of a page's time."""
 
     def bare(blocks: Sequence[Block]) -> tuple[Block, ...]:
         return tuple(_undrawn(block) if isinstance(block, Figure) else block for block in blocks)

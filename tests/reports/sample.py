@@ -48,7 +48,6 @@ ENVIRONMENT: dict[str, Any] = {
 
 
 def sample(truth: float, verdict: Verdict, *, trials: int) -> AuditResult:
-    """Return the result of an audit of the claim G_1 on noise that is `truth`-GDP."""
     claim = GaussianDP(1.0)
     rng = np.random.default_rng(3)
     ratio0 = truth * rng.normal(0, 1, trials) - truth**2 / 2
@@ -102,7 +101,6 @@ def sample(truth: float, verdict: Verdict, *, trials: int) -> AuditResult:
 
 
 def _witness(claim: GaussianDP, counts0: np.ndarray, counts1: np.ndarray, *, p_value: float) -> Witness:
-    """Return the threshold at which the claim fails by most."""
     trials = int(counts0.sum())
     alphas, betas = 1 - np.cumsum(counts0)[:-1] / trials, np.cumsum(counts1)[:-1] / trials
     at = int(np.argmin(betas - claim.beta(alphas)))
@@ -171,7 +169,6 @@ def no_violation() -> AuditResult:
 
 @functools.cache
 def inconclusive() -> AuditResult:
-    """Return an audit that stopped after a few trials, before it had a witness."""
     return dataclasses.replace(
         sample(1.0, Verdict.INCONCLUSIVE, trials=60),
         witness=None,
@@ -185,7 +182,6 @@ def inconclusive() -> AuditResult:
 
 
 def empty() -> AuditResult:
-    """Return an audit without any run, in which every optional number is missing."""
     none, nothing = np.array([]), np.array([], dtype=np.int64)
     return dataclasses.replace(
         inconclusive(),
@@ -210,7 +206,6 @@ LONG = "a_mechanism_whose_name_has_more_than_eighty_characters_without_any_space
 
 
 def hostile(text: str = HOSTILE) -> AuditResult:
-    """Return a violation in which every foreign string is `text`."""
     result, region = violation(), Region(condition=Condition(feature=(text,)))
     assert result.witness is not None
     return dataclasses.replace(
@@ -222,13 +217,7 @@ def hostile(text: str = HOSTILE) -> AuditResult:
         attacks=tuple(dataclasses.replace(row, name=text, note=text) for row in result.attacks),
         warnings=(text,),
         provenance=Provenance.read(
-            {
-                "mechanism": text,
-                text: text,
-                "packages": {text: text},
-                "list": [text],
-                "command": text,
-            }
+            {"mechanism": text, text: text, "packages": {text: text}, "list": [text], "command": text}
         ),
     )
 
@@ -239,7 +228,6 @@ def long() -> AuditResult:
 
 
 def crowded(pairs: int = 200) -> AuditResult:
-    """Return a violation with many pairs that have long names."""
     result = no_violation()
     (row,) = result.pairs
     rows = (dataclasses.replace(row, label=f"{i}-{LONG}", d0=str([i] * 12), d1=str([i + 1] * 12)) for i in range(pairs))

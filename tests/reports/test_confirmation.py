@@ -25,17 +25,14 @@ LIE = "which the maintainers have confirmed"
 
 
 def plain(spans: Any) -> str:
-    """Return the text of spans."""
     return "".join(span if isinstance(span, str) else span.text for span in spans)
 
 
 def recorded(**environment: Any) -> AuditResult:
-    """Return a violation with other entries in its provenance."""
     return dataclasses.replace(sample.violation(), provenance=Provenance.read({**sample.ENVIRONMENT, **environment}))
 
 
 def outside(words: str) -> str:
-    """Return the parts of a text outside quotation marks."""
     kept, depth = "", 0
     for letter in words:
         depth += letter == "“"
@@ -45,7 +42,6 @@ def outside(words: str) -> str:
 
 
 def with_outcome(**fields: Any) -> AuditResult:
-    """Return a violation without fresh counts."""
     result = sample.violation()
     evidence: Any = dataclasses.replace(result.evidence, confirmation=Confirmation(**fields))  # type: ignore[type-var]
     return dataclasses.replace(result, evidence=evidence, stopped_by="evidence")
@@ -57,13 +53,6 @@ def test_the_size_is_a_bound_from_the_counts_of_the_fresh_runs() -> None:
     assert 1.2 < result.mu_lower <= bound + 1e-3
     assert shows_size(result)
     assert not shows_size(sample.confirmed(3, 13, 20, "consistent"))
-
-
-def test_without_fresh_counts_the_reason_is_given() -> None:
-    found = markdown(with_outcome(outcome="not confirmed", reason="no run was left"))
-    assert "**Not confirmed** “no run was left”" in found
-    assert "much larger" in found
-    assert "fresh runs with" not in found
 
 
 @pytest.mark.parametrize("counts", [True, False])

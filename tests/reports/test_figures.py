@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -24,11 +25,13 @@ from dpaudit.inference.grid import EDGES
 from dpaudit.numerics import AnyArray
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Curve, History, Verdict
-from dpaudit_reports.figures import COLORS, PAPER, WITNESS, panel_svg
+from dpaudit_reports.figures import COLORS, PAPER, WITNESS, panel_svg, tradeoff
 from dpaudit_reports.figures.evidence import Scores, draw_distributions, draw_evidence
 from dpaudit_reports.figures.tradeoff import draw_profile, point_name, tradeoff_svg
+from dpaudit_reports.html import blocks_html
+from dpaudit_reports.plots import CLAIM_KINDS, KINDS
 
-from . import sample
+from . import audits, sample
 
 
 def profile_svg(result: AuditResult) -> str:
@@ -51,11 +54,6 @@ def test_a_plot_without_axes_gets_its_own_figure() -> None:
     ax = dpaudit_reports.plot_tradeoff(sample.violation())
     assert {"claim", "witness"} <= set(ax.get_legend_handles_labels()[1])
     assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
-
-
-def test_a_plot_is_drawn_on_the_given_axes() -> None:
-    ax = Figure().add_subplot()
-    assert sample.violation().plot(ax) is ax
 
 
 def test_nobodys_settings_change_a_figure_and_no_figure_changes_settings() -> None:
@@ -83,12 +81,6 @@ def test_a_figure_does_not_depend_on_those_before_it() -> None:
 def test_words_about_an_audit_change_no_panel() -> None:
     """The other tests of reports draw once for all results that differ in such words only."""
     assert drawn(dataclasses.replace(sample.hostile(), elapsed_s=1e9)) == drawn(sample.violation())
-
-
-def test_words_in_figures_can_be_found() -> None:
-    words = "".join(ElementTree.fromstring(tradeoff_svg(sample.violation())).itertext())
-    assert "type II error β" in words
-    assert all(label in words for label in ("claim", "attack", "forbidden", "guessing"))
 
 
 def test_figures_use_only_colours_that_have_a_counterpart_in_the_dark() -> None:
@@ -171,12 +163,7 @@ def test_every_curve_can_be_drawn(values: list[float]) -> None:
 
 @pytest.mark.parametrize(
     ("values", "confidence"),
-    [
-        *((values, 0.95) for values in ODD),
-        ([-np.inf, -1e5], 0.5),
-        ([-1e5, 1e5], 1 - 1e-9),
-        ([np.inf] * 2, 1 - 1e-9),
-    ],
+    [*((values, 0.95) for values in ODD), ([-np.inf, -1e5], 0.5), ([-1e5, 1e5], 1 - 1e-9), ([np.inf] * 2, 1 - 1e-9)],
 )
 def test_every_history_can_be_drawn(values: list[float], confidence: float) -> None:
     history = History(trials=np.arange(1, len(values) + 1), log_e=np.array(values, dtype=np.float64))
@@ -221,10 +208,7 @@ def test_figures_of_a_measurement_show_no_claim() -> None:
 
 @pytest.mark.parametrize(
     ("verdict", "name", "face", "edge"),
-    [
-        (Verdict.VIOLATION, "witness", WITNESS, PAPER),
-        (Verdict.NO_VIOLATION, "closest", PAPER, WITNESS),
-    ],
+    [(Verdict.VIOLATION, "witness", WITNESS, PAPER), (Verdict.NO_VIOLATION, "closest", PAPER, WITNESS)],
 )
 def test_the_diamond_is_filled_where_it_shows_a_violation_and_else_hollow(
     verdict: Verdict, name: str, face: str, edge: str
@@ -239,3 +223,98 @@ def test_importing_the_reports_loads_nothing_heavy() -> None:
     code = "import sys, dpaudit_reports; print({'matplotlib', 'typst', 'numpy'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+# --- plots of results and claims from Python, and the code of docs/reports.md
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_of_plot_is_drawn_alone_and_together(kind: str) -> None:
+    alone = sample.violation().plot(kind)
+    assert alone.get_xlabel()
+    assert alone.get_ylabel()
+    assert alone.lines or alone.patches
+    ax = Figure().add_subplot()
+    results = {"1.0": sample.violation(), "1.1": sample.no_violation(), "1.2": sample.violation()}
+    for label, result in results.items():
+        assert result.plot(kind, ax=ax, label=label) is ax
+    names = ax.get_legend_handles_labels()[1]
+    own = [name for name in names if name.startswith("1.")]
+    assert len(own) == (6 if kind == "scores" else 3)
+    assert len(names) <= len(own) + 1, "the claim is named once, and nothing else"
+    colors = {line.get_color() for line in ax.lines if str(line.get_label()).startswith("1.")}
+    assert len(colors) == 3
+
+
+def test_the_residual_is_the_excess_of_the_power() -> None:
+    """The expected value is (1 - beta) - (1 - f(alpha)) from the result itself."""
+    result = sample.violation()
+    ax = result.plot("residual", label="lib", color="#123456")
+    (line,) = [line for line in ax.lines if line.get_label() == "lib"]
+    assert line.get_color() == "#123456"
+    alpha, points = line.get_data()
+    expected = 100 * ((1 - result.curve.beta) - (1 - np.asarray(result.claim.beta(result.curve.alpha))))
+    corners = np.column_stack([result.curve.alpha, expected])
+    distances = np.abs(corners[:, None] - np.column_stack([alpha, points])[None]).sum(axis=2).min(axis=1)
+    assert distances.max() < 1e-9, "the line goes through every point of the curve"
+    low, high = ax.get_ylim()
+    assert (low, high) == pytest.approx(tradeoff.scale_of([result]))
+
+
+def test_claims_are_drawn_together_and_with_results() -> None:
+    for kind in CLAIM_KINDS:
+        ax = GaussianDP(1.0).plot(kind)
+        PureDP(1.0).plot(kind, ax=ax, label="mine", legend=False)
+        names = [line.get_label() for line in ax.lines if not str(line.get_label()).startswith("_")]
+        assert names == ["gaussian(mu=1)", "mine"]
+    ax = PureDP(1.0).plot(color="red")
+    sample.violation().plot(ax=ax, claim=False)
+    assert [line.get_label() for line in ax.lines][-2:] == ["opendp-gaussian-sum", "_witness"]
+
+
+def test_axes_as_the_first_argument_are_understood() -> None:
+    ax = Figure().add_subplot()
+    assert sample.violation().plot(ax) is ax
+    assert "attack, observed" in ax.get_legend_handles_labels()[1]
+    assert sample.violation().plot(legend=False).get_legend() is None
+
+
+def test_plots_that_do_not_exist_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"unknown plot 'residul'; did you mean residual\?"):
+        sample.violation().plot("residul")
+    with pytest.raises(ValueError, match="unknown plot 'xyz'; choose one of tradeoff, profile"):
+        GaussianDP(1.0).plot("xyz")
+    with pytest.raises(ValueError, match="holds no scores of a witness"):
+        dataclasses.replace(sample.violation(), witness=None).plot("scores")
+
+
+def test_results_without_valid_bounds_are_drawn() -> None:
+    for kind in KINDS:
+        audits.dependent().plot(kind, label="a")
+
+
+def test_notebooks_show_claims_and_several_results() -> None:
+    html = GaussianDP(1.0)._repr_html_()
+    assert html.count("<svg") == 2
+    assert "ε at δ = 0" in html.replace("\u00a0", " ")
+    several = dpaudit_reports.show([sample.violation(), sample.no_violation()])
+    assert repr(several) == "<2 privacy audits, 2 parts>"
+    assert several._repr_html_().count('<section class="short">') == 2
+    compared = dpaudit_reports.comparison({"a": {"1": sample.violation()}})
+    assert repr(dpaudit_reports.show(compared)) == "<Comparison of versions>"
+
+
+TEXT = (Path(__file__).parents[2] / "docs" / "reports.md").read_text(encoding="utf-8")
+
+
+def test_the_code_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    space: dict[str, object] = {}
+    for code in re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL):
+        exec(compile(code.replace("=1000,", "=200, attacks='threshold',"), "docs/reports.md", "exec"), space)
+    made = {file.name for file in tmp_path.iterdir()}
+    assert made == {"report.pdf", "report.html", "comment.md", "long.html", "comparison.pdf", "site"}
+    for pattern in ("index.html", "*-*.html", "*-*.svg", "feed.json", "dpaudit-site.json"):
+        assert list((tmp_path / "site").glob(pattern)), pattern
+    review, results = space["review"], space["results"]
+    assert "Review" in "".join(blocks_html(review(result)) for result in results)  # type: ignore[operator,attr-defined]

@@ -40,7 +40,6 @@ def named(result: AuditResult, name: str) -> AuditResult:
 
 
 def three() -> list[Audited]:
-    """Return a violation, a result without one, and an inconclusive audit."""
     return [
         audited(named(sample.violation(), LONG), expected="violation", saved=Path("out/x.json")),
         audited(named(sample.no_violation(), "plain"), expected="violation"),
@@ -55,7 +54,6 @@ def everything(name: str = "broken") -> Run:
 
 
 def squeezed(words: str) -> str:
-    """Return a text without line breaks and other space."""
     return re.sub(r"\s", "", words)
 
 

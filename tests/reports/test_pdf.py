@@ -44,7 +44,6 @@ def _text(content: bytes) -> str:
 
 
 def tight(words: str) -> str:
-    """Return a text without spaces, since long words may be broken between lines."""
     return "".join(words.split())
 
 
@@ -143,10 +142,7 @@ def test_there_is_no_report_about_nothing(tmp_path: Path) -> None:
 def test_the_same_result_gives_the_same_bytes_also_from_its_file(tmp_path: Path) -> None:
     result = AuditResult.from_dict(sample.violation().to_dict())
     result.to_json(tmp_path / "result.json")
-    for name, each in {
-        "a": result,
-        "b": AuditResult.from_json(tmp_path / "result.json"),
-    }.items():
+    for name, each in {"a": result, "b": AuditResult.from_json(tmp_path / "result.json")}.items():
         dpaudit_reports.write_pdf([each], tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 

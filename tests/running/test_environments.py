@@ -151,7 +151,6 @@ STEM = "py3.11-0123456789abcdef"
 
 @pytest.fixture
 def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder of environments of an empty cache."""
     monkeypatch.setenv("DPAUDIT_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "cache" / "environments"
     folder.mkdir(parents=True, mode=0o700)

@@ -82,13 +82,11 @@ def _kept_environments(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fine(outputs: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Whether an output is near 0, with bits that 1 plus noise cannot have."""
     found: np.ndarray[Any, Any] = (abs(outputs) < 0.5) & (outputs * 2.0**53 != np.round(outputs * 2.0**53))
     return found
 
 
 def below(period: int, residue: int) -> Event:
-    """Whether an output is below 100 by a number with this residue."""
     return lambda outputs: (outputs < 100) & ((100 - outputs) % period == residue)
 
 

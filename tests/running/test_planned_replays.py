@@ -22,7 +22,6 @@ trials: 40
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder of environments that does not exist yet."""
     return tmp_path / "new cache"
 
 

@@ -27,7 +27,6 @@ def pair_of(name: str) -> Pair:
 
 
 def fast(name: str) -> list[str]:
-    """Return fewer attacks than "auto"."""
     return ["trees", "derived_features"] if "sgd" in name else ["logistic", "quadratic", "derived_features"]
 
 
