@@ -11,7 +11,7 @@ import pytest
 
 from dpaudit import GaussianDP, Pair, PureDP, Verdict, audit, batched
 from dpaudit.catalogue import Gaussian
-from dpaudit.inference.independence.signs import MIN_RUNS
+from dpaudit.inference.independence.signs import FIRST_CHECKPOINT
 from dpaudit.running import sampler
 
 PAIR = Pair([0], [1])
@@ -35,9 +35,9 @@ def test_an_early_violation_is_followed_by_runs_that_test_independence_only(monk
     options: dict[str, Any] = {"attacks": "median_clipped", "seed": 0, "confirm": "never"}
     result = audit(mechanism, PureDP(1.0), PAIR, trials=1000, **options)
     assert result.violated
-    assert result.trials_used < MIN_RUNS
-    assert mechanism.runs == [MIN_RUNS, MIN_RUNS]
-    assert result.environment["runs after the evidence"] == MIN_RUNS - result.trials_used
+    assert result.trials_used < FIRST_CHECKPOINT
+    assert mechanism.runs == [FIRST_CHECKPOINT, FIRST_CHECKPOINT]
+    assert result.environment["runs after the evidence"] == FIRST_CHECKPOINT - result.trials_used
     limited = Counted(0.05)
     assert audit(limited, PureDP(1.0), PAIR, trials=40, **options).violated
     assert limited.runs == [40, 40]

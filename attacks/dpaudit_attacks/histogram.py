@@ -105,7 +105,7 @@ def _rows(outputs: Array) -> list[bytes]:
     return [row.tobytes() for row in np.ascontiguousarray(outputs)]
 
 
-_MAX_BINS = 8  # maximum number of bins of one query
+_BINS = 8  # maximum number of bins of one query
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +125,8 @@ class TableQueries:
         for column in rows.T:
             known = np.sort(column[~np.isnan(column)])
             distinct = np.unique(known)
-            if len(distinct) > _MAX_BINS:
-                shares = np.linspace(0, 1, _MAX_BINS + 1)[:-1]
+            if len(distinct) > _BINS:
+                shares = np.linspace(0, 1, _BINS + 1)[:-1]
                 distinct = np.unique(known[((len(known) - 1) * shares).astype(np.intp)])
             edges.append(np.append(distinct[1:], np.inf))
 

@@ -22,7 +22,7 @@ from dpaudit_attacks.responses import KARY, RESPONSES
 
 Laws = Mapping[str, RowLaw]
 
-_MIN_ROWS = 20  # minimum number of outputs of each dataset; with fewer, a logistic regression predicts better
+_FITTED_ROWS = 20  # minimum number of outputs of each dataset; with fewer, a logistic regression predicts better
 _SAMPLE = 2_000  # number of outputs of each dataset by which laws are compared and tested
 _CELLS = 10  # number of cells of the test of a law
 _BEHIND = 12.0  # nats by which a law may be less likely than the best law and still be tested
@@ -40,7 +40,7 @@ class KnownNoise:
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
         """Return whether all numbers are finite, and a law fits the outputs of both datasets."""
         outputs0, outputs1 = _latest(outputs0), _latest(outputs1)
-        if min(len(outputs0), len(outputs1)) < _MIN_ROWS:
+        if min(len(outputs0), len(outputs1)) < _FITTED_ROWS:
             return False
         sample0, sample1 = outputs0[-_SAMPLE:], outputs1[-_SAMPLE:]
         if not (np.isfinite(sample0).all() and np.isfinite(sample1).all()):
@@ -53,7 +53,7 @@ class KnownNoise:
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
         outputs0, outputs1 = _latest(outputs0), _latest(outputs1)
         outputs0, outputs1 = (side[np.isfinite(side).all(axis=1)] for side in (outputs0, outputs1))
-        if min(len(outputs0), len(outputs1)) < _MIN_ROWS:
+        if min(len(outputs0), len(outputs1)) < _FITTED_ROWS:
             return lambda outputs: np.zeros(len(outputs))
         sample0, sample1 = outputs0[-_SAMPLE:], outputs1[-_SAMPLE:]
         laws, likely = _chosen(sample0, sample1)

@@ -15,11 +15,6 @@ import numpy as np
 from dpaudit.numerics import Array, fit_logistic, linear
 from dpaudit.outputs import Scale
 
-# The regression uses at least this number of outputs, because bets on rare outputs depend on the slope.  An error of
-# 6 % in the slope doubles the number of trials that these bets need.
-_MIN_ROWS = 50_000
-_ROWS_PER_COLUMN = 4_000
-
 
 @dataclass(frozen=True, slots=True)
 class Logistic:
@@ -46,7 +41,8 @@ def log_odds(
 
 def latest(outputs0: Array, outputs1: Array, columns: int, least_rows: int = 0) -> tuple[Array, Array]:
     """Return the latest outputs of each dataset, as many as a regression uses."""
-    most = max(_MIN_ROWS, _ROWS_PER_COLUMN * columns, least_rows)
+    # Bets on rare outputs depend on the slope: an error of 6 % doubles the trials that they need.
+    most = max(50_000, 4_000 * columns, least_rows)
     return outputs0[-most:], outputs1[-most:]
 
 
@@ -123,7 +119,7 @@ def varied_features(outputs0: Array, outputs1: Array) -> bool:
 
 _TAILS = np.array([0.003, 0.02])  # quantiles of additional bends in each tail; some leaks occur in rare outputs only
 _TAILS_FROM = 10_000  # minimum total number of outputs of both datasets for learning the bends in the tails
-_MAX_ROWS = 500_000  # maximum number of outputs of each dataset in the second stage
+_SECOND_STAGE_ROWS = 500_000  # maximum number of outputs of each dataset in the second stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +145,7 @@ class Spline:
         """Fit like `fit`, but to more outputs.  Return None if an output has more than three numbers."""
         if outputs0.shape[1] > 3:
             return None
-        return self._fitted(outputs0[-_MAX_ROWS:], outputs1[-_MAX_ROWS:], _MAX_ROWS)
+        return self._fitted(outputs0[-_SECOND_STAGE_ROWS:], outputs1[-_SECOND_STAGE_ROWS:], _SECOND_STAGE_ROWS)
 
     def _fitted(self, outputs0: Array, outputs1: Array, least_rows: int = 0) -> Callable[[Array], Array]:
         outputs = np.concatenate([outputs0, outputs1])

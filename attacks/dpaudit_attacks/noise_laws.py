@@ -19,7 +19,7 @@ from scipy.special import chdtri, logsumexp, ndtr
 from dpaudit.numerics import Array, linear
 from dpaudit_attacks.ratios import LEVEL, FittedLaw, RowLaw, independent
 
-_LEAST = 1e-9  # smallest scale of continuous noise, for numbers of order one
+_SMALLEST_SCALE = 1e-9  # smallest scale of continuous noise, for numbers of order one
 _REACH = 40.0  # outputs further than this number of scales from a location count as this far away
 _STEPS = np.linspace(0.05, 0.95, 10)  # shares of a step of the staircase that belong to its upper part
 _LOSSES = np.geomspace(0.02, 8.0, 100)  # privacy losses of one step of the staircase, in nats
@@ -60,7 +60,7 @@ def _located(x0: Array, x1: Array, *, parts: Parts, one_scale: bool) -> Fitted |
         s0 = s1 = scale(np.concatenate([x0 - m0, x1 - m1]))
     else:
         s0, s1 = scale(x0 - m0), scale(x1 - m1)
-    if not (min(s0, s1) > _LEAST and max(s0, s1) < math.inf):
+    if not (min(s0, s1) > _SMALLEST_SCALE and max(s0, s1) < math.inf):
         return None
 
     away = math.copysign(apart * s0, m1 - m0)
@@ -148,7 +148,7 @@ def _uniform(x0: Array, x1: Array, *, gap: float) -> Fitted | None:
     if not low.min() <= high.min() < low.max():
         return None
     width = max(float(np.ptp(x0)), float(np.ptp(x1))) + gap
-    if width <= _LEAST:
+    if width <= _SMALLEST_SCALE:
         return None
     left, right = float(high.min()), float(low.max())
     only_low = math.log((np.sum(low < left) + 0.5) / len(low) * (len(high) + 1))

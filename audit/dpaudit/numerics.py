@@ -213,10 +213,6 @@ def lower_hull(
         x, y = x[kept], y[kept]
 
 
-_MIN_ROWS_OF_WARM_START = 10_000  # above this number of rows, a fit to a subset gives the start
-_WARM_START_STRIDE = 8  # the subset for the starting point consists of every eighth row
-
-
 def linear(rows: Array, slopes: Array) -> Array:
     """Return the product of each row (n, d) with the slopes (d,); its bits, unlike those of BLAS, ignore other rows."""
     return np.asarray(np.einsum("ij,j->i", np.ascontiguousarray(rows), slopes))
@@ -240,8 +236,8 @@ def fit_logistic(rows: Array, n0: int) -> tuple[Array, float]:
     def loss(beta: Array, margins: Array) -> float:
         return _log_loss(margins, n0) + float(0.5 * penalty @ beta**2)
 
-    if n > _MIN_ROWS_OF_WARM_START:
-        slopes, intercept = fit_logistic(rows[::_WARM_START_STRIDE], -(-n0 // _WARM_START_STRIDE))
+    if n > 10_000:  # start from a fit to every eighth row
+        slopes, intercept = fit_logistic(rows[::8], -(-n0 // 8))
         guess = np.append(slopes, intercept)
         there = guess @ x
         if (then := loss(guess, there)) < now:

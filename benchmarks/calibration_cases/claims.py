@@ -196,8 +196,8 @@ def audited(name: str, method: str, seed: int) -> Outcome:
 def with_second_stage(name: str, method: str, seed: int) -> Outcome:
     """Run one audit whose pilot has a second stage after `SECOND_STAGE_AFTER` trials."""
     with (
-        patch.object(fixed, "_MAX_TRIALS_BEFORE_SECOND_STAGE", SECOND_STAGE_AFTER),
-        patch.object(fixed, "_MIN_SECOND_STAGE_TRIALS", SECOND_STAGE_AFTER // 4),
+        patch.object(fixed, "_SECOND_STAGE_AFTER", SECOND_STAGE_AFTER),
+        patch.object(fixed, "_SECOND_STAGE_TRIALS", SECOND_STAGE_AFTER // 4),
     ):
         return audited(name, method, seed)
 

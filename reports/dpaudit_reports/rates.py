@@ -124,8 +124,8 @@ def subject(found: Witness) -> str:
     return f"{quotation(str(condition))} was true"
 
 
-_MAX_RECORD = 24  # maximum length of a record that a sentence names, in characters
-MAX_SHOWN = 120  # maximum length of a dataset that is shown in full, in characters
+_RECORD_LENGTH = 24  # maximum length of a record that a sentence names, in characters
+SHOWN_LENGTH = 120  # maximum length of a dataset that is shown in full, in characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ def sides(result: AuditResult, label: str) -> Sides:
         return UNNAMED
     start, end = _common(first, second)
     old, new = first[start : len(first) - end], second[start : len(second) - end]
-    short = max(map(len, [*old, *new]), default=0) <= _MAX_RECORD
+    short = max(map(len, [*old, *new]), default=0) <= _RECORD_LENGTH
     match len(old), len(new):
         case 0, 1:
             extra = f"with the record {new[0]}" if short else "with the record"
@@ -192,15 +192,15 @@ def _marked(tokens: list[str], start: int, end: int) -> tuple[Span, ...]:
     while own and (own[0].isspace() or own[0] == ","):
         start, own = start + 1, own[1:]
     before, after = "".join(tokens[:start]), "".join(tokens[stop:])
-    mine = ends("".join(own), MAX_SHOWN)
-    common = MAX_SHOWN if sum(map(len, tokens)) <= MAX_SHOWN else MAX_SHOWN // 2
+    mine = ends("".join(own), SHOWN_LENGTH)
+    common = SHOWN_LENGTH if sum(map(len, tokens)) <= SHOWN_LENGTH else SHOWN_LENGTH // 2
     if not mine:
         return (Code(ends("".join(tokens), common)),)
     found = (Code(ends(before, common)), Strong(mine), Code(ends(after, common)))
     return tuple(span for span in found if span.text)
 
 
-def ends(text: str, most: int = MAX_SHOWN) -> str:
+def ends(text: str, most: int = SHOWN_LENGTH) -> str:
     """Return a text that is shortened to its two ends if it has more than `most` characters."""
     half = most // 2 - 1
     return text if len(text) <= most else f"{text[:half]} … {text[-half:]}"

@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit import Pair, audit
-from dpaudit.engine.schedule import FIRST_TRIALS, GROWTH, MIN_SHARE, Round, Spent, most_audits, next_release, next_round
+from dpaudit.engine.schedule import FIRST_TRIALS, GROWTH, FAIR_SHARE, Round, Spent, most_audits, next_release, next_round
 from dpaudit.result.command_outcomes import State, changes, decided, stretches_of
 
 NEW = Spent(log_threshold=9.0, most=100_000)
@@ -62,7 +62,7 @@ def test_a_sweep_ends_in_time_and_starves_no_cell() -> None:
         left -= seconds
     assert left >= 0
     each = [cell.seconds for cell in cells]
-    assert min(each) >= MIN_SHARE * sum(each) / len(each) / GROWTH
+    assert min(each) >= FAIR_SHARE * sum(each) / len(each) / GROWTH
     assert max(each) == each[5]
 
 

@@ -28,8 +28,8 @@ OPTIONS: dict[str, Any] = {"trials": TRIALS, "method": "fixed", "seed": 1, "conf
 
 @pytest.fixture(autouse=True)
 def early(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fixed, "_MAX_TRIALS_BEFORE_SECOND_STAGE", SEARCHED)
-    monkeypatch.setattr(fixed, "_MIN_SECOND_STAGE_TRIALS", 100)
+    monkeypatch.setattr(fixed, "_SECOND_STAGE_AFTER", SEARCHED)
+    monkeypatch.setattr(fixed, "_SECOND_STAGE_TRIALS", 100)
 
 
 @batched

@@ -157,7 +157,7 @@ def test_the_copies_of_runs_are_all_assignments_equally_often(seed: int) -> None
 @pytest.mark.parametrize("seed", range(2))
 def test_the_copies_of_lists_are_all_orders_equally_often(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Enumerates the 2,880 orders of lists of 4 and 5 scores, in 2 and 4 blocks.  Fails by chance < 1 in 10**6."""
-    monkeypatch.setattr(exchangeability, "_LEAST", 4)
+    monkeypatch.setattr(exchangeability, "_TESTED_SCORES", 4)
     monkeypatch.setattr(exchangeability, "_BLOCKS", (2, 4))
     scores0, scores1 = np.array([0.3, 2.0, -1.0, 0.3]), np.random.default_rng(seed).normal(size=5)
     statistic = plain_along(scores0.tolist(), scores1.tolist(), (2, 4))

@@ -23,7 +23,7 @@ from dpaudit.inference.sequential.alternatives import (
     scaled,
 )
 from dpaudit.inference.sequential.betting import best_bet
-from dpaudit.inference.sequential.late_bets import LEAST_LOG_E, forecast
+from dpaudit.inference.sequential.late_bets import LATE_LOG_E, forecast
 from dpaudit.inference.sequential.planned import Planned, growth_rate
 from dpaudit.inference.sequential.strategy import Counts, log_threshold, strategy
 from dpaudit.numerics import Array
@@ -138,7 +138,7 @@ def test_without_enough_wealth_no_late_bet_is_placed() -> None:
     good, bad = ((-1, 1),) * 40, ((1, -1),) * 40
     assert audit.run(good)[1].pair == 0
     counts, late, path = audit.run(bad)
-    assert path[20] < LEAST_LOG_E
+    assert path[20] < LATE_LOG_E
     assert late.pair is None
     assert late.evidence(counts) is None
 

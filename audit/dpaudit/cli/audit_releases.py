@@ -23,7 +23,7 @@ from dpaudit.running.requirements import Releases, is_network_failure, released,
 from dpaudit.running.streams import stream
 from dpaudit.text import nearest, shortened
 
-_MOST_OFFLINE = 3  # number of releases in a row after which a network failure ends the search
+_OFFLINE_IN_A_ROW = 3  # number of releases in a row after which a network failure ends the search
 
 Audits = dict[str, PlannedAudit]
 """The audits of one release, by their names without a version."""
@@ -132,7 +132,7 @@ class Search:
             releases=tuple(self._releases),
             left_out=self._between.left_out,
             unread=self._between.unread,
-            offline=self._offline == _MOST_OFFLINE,
+            offline=self._offline == _OFFLINE_IN_A_ROW,
             most=self._most,
             audits=self._each,
             false_alarm=promise.false_alarm,
@@ -142,7 +142,7 @@ class Search:
 
     def next(self) -> Task | None:
         """Return the next audit of the release, or the first of the next release that can be audited."""
-        while not self._tasks and self._offline < _MOST_OFFLINE:
+        while not self._tasks and self._offline < _OFFLINE_IN_A_ROW:
             self._close()
             number = next_release([release.state for release in self._releases], self._named)
             if number is None or self._audited == self._most:

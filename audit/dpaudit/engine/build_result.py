@@ -11,7 +11,7 @@ import numpy as np
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.fixed import FixedAudit
-from dpaudit.engine.fresh_runs import LEAST, Fresh, confirm
+from dpaudit.engine.fresh_runs import FRESH_RUNS, Fresh, confirm
 from dpaudit.engine.independence import Judgement, judgement_of, nothing_varied
 from dpaudit.engine.plan import enough_trials, would_do
 from dpaudit.engine.result_parts import Facts, attack_rows, pair_rows, ruling, with_costs
@@ -94,7 +94,7 @@ class _Sequential:
     def confirm(self, asked: Asked) -> Fresh:
         """Make the fresh runs that follow a refutation: at most as many as are left."""
         made = self.collector.trials + self.collector.observed
-        left = min(LEAST, asked.trials) if self.run.measure else asked.trials - made
+        left = min(FRESH_RUNS, asked.trials) if self.run.measure else asked.trials - made
         return confirm(self.collector, self.pair, self.run.tested, self._significance, asked=asked.confirm, left=left)
 
     def witness(self, *, violated: bool) -> Witness | None:
@@ -148,7 +148,7 @@ class _Fixed:
             self.run.tested,
             self._significance,
             asked=asked.confirm,
-            left=min(LEAST, asked.trials),
+            left=min(FRESH_RUNS, asked.trials),
             threshold=self.evidence.threshold,
         )
 

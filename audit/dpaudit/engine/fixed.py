@@ -19,8 +19,8 @@ from dpaudit.result.evidence import Counts, FixedEvidence
 
 PILOT = 0.1  # share of the trials that the pilot uses
 _PILOT_WITH_SECOND_STAGE = 0.15  # share of the trials that a pilot with a second stage uses
-_MAX_TRIALS_BEFORE_SECOND_STAGE = 250_000  # trials per pair after which ordinary refits gain little
-_MIN_SECOND_STAGE_TRIALS = 200_000  # with fewer trials, the second stage is left out
+_SECOND_STAGE_AFTER = 250_000  # trials per pair after which ordinary refits gain little
+_SECOND_STAGE_TRIALS = 200_000  # with fewer trials, the second stage is left out
 
 
 @dataclass
@@ -47,7 +47,7 @@ class FixedAudit:
     def _go(self, progress: ProgressCallback | None) -> None:
         collector, allowed = self.collector, self.collector.allowed
         search = max(round(PILOT * allowed), min(allowed, 20 * len(collector.learners)))
-        self._search(min(search, _MAX_TRIALS_BEFORE_SECOND_STAGE * len(collector.learners)), progress)
+        self._search(min(search, _SECOND_STAGE_AFTER * len(collector.learners)), progress)
         second_stage = self._second_stage(round(_PILOT_WITH_SECOND_STAGE * allowed), progress)
         if second_stage is None and not collector.interrupted:
             self._search(search, progress)
@@ -83,7 +83,7 @@ class FixedAudit:
         learner = collector.learners[self.pair]
         trials, before = min(until - collector.trials, learner.max_second_stage_trials), collector.trials
         ended = collector.interrupted or not collector.open or self.pair in collector.dropped
-        if trials < _MIN_SECOND_STAGE_TRIALS or ended:
+        if trials < _SECOND_STAGE_TRIALS or ended:
             return None
         blocks = list(self._blocks(before + trials, progress))
         found = None if self.pair in collector.dropped else learner.fit_second_stage(blocks)

@@ -248,7 +248,7 @@ def _repeat(processes: Sequence[_OfProcess]) -> bool:
     return equal and len(set(sequences[0])) > 1 and (len(sequences) - 1) * len(sequences[0]) >= _REPEATED
 
 
-LEAST = 1_000  # fresh runs on each dataset, unless the mechanism is slow
+FRESH_RUNS = 1_000  # fresh runs on each dataset, unless the mechanism is slow
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +276,7 @@ def confirm(
         words = "running times may depend on each other, so a region of them has no exact test"
         return Fresh(Confirmation(outcome="not confirmed", reason=words))
     proof, learner = collector.spent[pair], collector.learners[pair]
-    wanted = asked if asked is not None else proof if collector.slow else max(LEAST, proof)
+    wanted = asked if asked is not None else proof if collector.slow else max(FRESH_RUNS, proof)
     runs = min(wanted, left)
     if runs < 1 or not learner.ready:
         words = "no run was left" if learner.ready else "nothing was learned"

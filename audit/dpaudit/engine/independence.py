@@ -18,7 +18,7 @@ from dpaudit.pairs.difference import brief
 from dpaudit.result.confirmation import Confirmation
 from dpaudit.values import Dataset, Output, RawOutputs, key
 
-MIN_OUTPUTS = 10  # minimum number of outputs on a dataset, or on one side of a cut, from which conclusions are drawn
+ENOUGH_OUTPUTS = 10  # minimum number of outputs on a dataset, or on one side of a cut, from which conclusions are drawn
 
 
 @dataclass(slots=True)
@@ -78,7 +78,10 @@ _THREE_CAUSES = "the mechanism has no noise, a fixed seed, or a cache"
 def nothing_varied(pairs: Sequence[tuple[Seen, Seen]]) -> list[str]:
     """Explain why an audit could find no violation, if enough outputs never varied on any pair; else return []."""
     seen = [sides for sides in pairs if sides[0].runs]
-    if not all(side.constant for sides in seen for side in sides) or sum(sides[0].runs for sides in seen) < MIN_OUTPUTS:
+    if (
+        not all(side.constant for sides in seen for side in sides)
+        or sum(sides[0].runs for sides in seen) < ENOUGH_OUTPUTS
+    ):
         return []
     differing = [sides for sides in seen if not same(sides[0].value, sides[1].value)]
     if differing:

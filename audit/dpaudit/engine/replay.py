@@ -31,7 +31,7 @@ import numpy as np
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.arguments import check_neighbours, pairs_of
 from dpaudit.engine.collector import Collector, Progress, ProgressCallback, Turn, new_collector
-from dpaudit.engine.fresh_runs import LEAST, FreshRuns
+from dpaudit.engine.fresh_runs import FRESH_RUNS, FreshRuns
 from dpaudit.engine.progress_line import shown
 from dpaudit.engine.replay_outcome import CONFIRMED, Replay, contradictions, differs, level_of
 from dpaudit.inference.fixed.exact_binomial import runs_to_confirm
@@ -55,7 +55,6 @@ __all__ = ["CONFIRMED", "Replay", "replay"]
 
 DOUBLINGS = 6  # maximum number of doublings of the counted runs with `extend`, so that 64 times the runs are counted
 _TIMES = 4  # fresh runs per run of the witness: a sequential audit stops at a lucky moment, so effects shrink on replay
-_MIN_LEARNED = 200  # minimum number of runs per dataset to learn from
 _CLEARLY = 3  # standard errors: if the rates differ by more from the witness's rates, another threshold is chosen
 
 
@@ -281,11 +280,11 @@ def runs_of_replay(result: AuditResult, witness: Witness, trials: int | None) ->
     """Determine the numbers of runs of a replay."""
     before = 0 if result.evidence.kind.anytime else result.evidence.trials  # runs after the score was frozen
     used = [(row.trials - before, "as many as the audit used") for row in result.pairs if row.label == witness.pair]
-    learned, learned_from = max([(_MIN_LEARNED, "the minimum"), *used])
+    learned, learned_from = max([(200, "the minimum"), *used])
     if trials is not None:
         counted, counted_from = check_trials(trials), "as requested"
     else:
         times = _TIMES if result.violated else 1
         origin = f"{times} times the witness's" if times > 1 else "as many as the witness's"
-        counted, counted_from = max((LEAST, "the minimum"), (times * witness.counts.n0, origin))
+        counted, counted_from = max((FRESH_RUNS, "the minimum"), (times * witness.counts.n0, origin))
     return ReplayRuns(learned=learned, counted=counted, learned_from=learned_from, counted_from=counted_from)

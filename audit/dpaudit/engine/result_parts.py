@@ -21,7 +21,7 @@ from dpaudit.inference.grid import CENTRES
 from dpaudit.inference.power import rule_of_three_rate
 from dpaudit.learning import Learner
 from dpaudit.numerics import Array
-from dpaudit.pairs.difference import MAX_DATASET, brief, hidden_difference
+from dpaudit.pairs.difference import DATASET_LENGTH, brief, hidden_difference
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.evidence import Evidence, pair_log_e
 from dpaudit.result.model import AuditResult
@@ -155,9 +155,9 @@ def pair_rows(run: SequentialAudit, evidence: Evidence) -> tuple[PairRow, ...]:
         PairRow(
             label=str(pair),
             relation=pair.relation,
-            d0=brief(pair.d0, MAX_DATASET),
-            d1=brief(pair.d1, MAX_DATASET),
-            difference=hidden_difference(pair.d0, pair.d1, MAX_DATASET),
+            d0=brief(pair.d0, DATASET_LENGTH),
+            d1=brief(pair.d1, DATASET_LENGTH),
+            difference=hidden_difference(pair.d0, pair.d1, DATASET_LENGTH),
             trials=trials,
             log_e=log_e,
         )

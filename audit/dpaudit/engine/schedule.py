@@ -4,7 +4,7 @@
 its store with a larger maximum number of runs.  The rounds are chosen in this order:
 
 1. Each cell gets a first round of `FIRST_TRIALS` runs.
-2. A cell that has used less than `MIN_SHARE` of an even share of the time comes next.
+2. A cell that has used less than `FAIR_SHARE` of an even share of the time comes next.
 3. Otherwise the cell comes next whose evidence is predicted to reach its threshold in the fewest seconds, if this is
    possible in the remaining time.
 4. Otherwise the cell comes next that has used the least time.
@@ -62,7 +62,7 @@ FIRST_TRIALS = 300
 GROWTH = 3.0
 """Factor between the numbers of runs of two rounds of a cell."""
 
-MIN_SHARE = 0.25
+FAIR_SHARE = 0.25
 """Each cell of a sweep, and each pair of an audit, gets at least this part of an even share."""
 
 _USEFUL_GROWTH = 1.3  # a round with a smaller factor would mostly repeat what the cell has learned
@@ -122,7 +122,7 @@ def next_round(cells: Sequence[Spent], seconds_left: float, *, at_once: int = 1)
         return None
     chosen = poorest = min(able, key=lambda index: cells[index].seconds)
     left = [cell.seconds for cell in cells if not cell.closed]
-    if cells[poorest].seconds >= MIN_SHARE * sum(left) / len(left):
+    if cells[poorest].seconds >= FAIR_SHARE * sum(left) / len(left):
         soonest = min(able, key=lambda index: cells[index].remaining_seconds)
         chosen = soonest if cells[soonest].remaining_seconds <= seconds_left else poorest
     return Round(chosen, able[chosen], seconds_left)

@@ -272,7 +272,7 @@ def plan_scores(
             for Gaussian noise, gives too small numbers.
         independence: As in `audit_scores`; so is `confidence`.
         included_at_random: As in `audit_scores`; a fixed number is taken to be half of the canaries.
-        power: Probability, in (0, 0.99], with which the number of scores is enough.  It is simulated.
+        power: Probability, in (0, 0.97], with which the number of scores is enough.  It is simulated.
 
     Returns:
         The number of runs on both datasets together, half of them on each; or the number of canaries.  None if

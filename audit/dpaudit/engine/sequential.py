@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.collector import Collector, Progress, ProgressCallback, Turn
-from dpaudit.engine.schedule import MIN_SHARE
+from dpaudit.engine.schedule import FAIR_SHARE
 from dpaudit.inference.grid import BINS, bin_counts
-from dpaudit.inference.independence.signs import MIN_RUNS
-from dpaudit.inference.sequential.late_bets import LEAST_LOG_E, MOST_STAGES, STAGES, forecast
+from dpaudit.inference.independence.signs import FIRST_CHECKPOINT
+from dpaudit.inference.sequential.late_bets import LATE_LOG_E, MOST_STAGES, STAGES, forecast
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
 from dpaudit.learning import FIRST_FIT, FewValues, scores_frequencies
@@ -26,7 +26,6 @@ from dpaudit.result.evidence import Counts, SequentialEvidence
 from dpaudit.result.sequential_evidence import LateBets, Stage
 from dpaudit.values import key
 
-MAX_LEARNED = 1_000  # runs of the strongest pair from which attacks have learned before its fresh runs are counted
 _NEAR = 1.0  # nats from the threshold at which blocks become small; large blocks often change evidence by this much
 _BONUS = 1.0  # nats that are added to the log-wealth of each pair in hindsight
 _SOME = 1e-9  # nats; some evidence
@@ -121,7 +120,7 @@ class SequentialAudit:
                 for pair in pairs:
                     if self._counts[pair].any():
                         learns = self.confirms and pair == strongest and not collector.slow
-                        collector.observe(pair, collector.spent[pair] + MAX_LEARNED if learns else MIN_RUNS)
+                        collector.observe(pair, collector.spent[pair] + 1_000 if learns else FIRST_CHECKPOINT)
         except KeyboardInterrupt:
             collector.interrupted = True
 
@@ -246,7 +245,7 @@ class SequentialAudit:
         bets = self._counts[left].sum(axis=(1, 2)) / 2
         if not np.all(bets):  # a pair without bets may have lost all its attacks, so it must not get all further trials
             return min((int(i) for i in left), key=lambda i: spent[i])
-        if bets.min() < MIN_SHARE * bets.sum() / len(bets):
+        if bets.min() < FAIR_SHARE * bets.sum() / len(bets):
             return int(left[np.argmin(bets)])
         if (pair := self._best_in_hindsight(left)) is not None:
             return pair
@@ -284,7 +283,7 @@ def _dataset_keys(pairs: Sequence[Pair]) -> list[tuple[Hashable, Hashable]]:
 
 @dataclass(kw_only=True)
 class LateBetting:
-    """The choice of late bets after half of the trials, as soon as the wealth is at least e^`LEAST_LOG_E`."""
+    """The choice of late bets after half of the trials, as soon as the wealth is at least e^`LATE_LOG_E`."""
 
     tested: TradeoffFunction  # the claim, symmetrized
     planned: Planned | None
@@ -313,7 +312,7 @@ class LateBetting:
     ) -> None:
         """Choose the bet of the next stage, if one is due."""
         gone = self.pair is not None and self.pair not in ready
-        enough = log_e > -math.inf if self.stages else log_e >= LEAST_LOG_E
+        enough = log_e > -math.inf if self.stages else log_e >= LATE_LOG_E
         if not (made >= self._at or gone) or not len(ready) or not enough:
             return
         left = self.trials - made

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.engine.independence import MIN_OUTPUTS
+from dpaudit.engine.independence import ENOUGH_OUTPUTS
 from dpaudit.engine.region import PROBES, describe_region, query_words
 from dpaudit.inference.fixed import exact_binomial
 from dpaudit.inference.fixed.binomial import clopper_pearson
@@ -73,7 +73,7 @@ def make_witness(
         )
         examples = Outputs.join(list(learner.latest(min(PROBES, int(moment.after[0].sum())))))
         named.append(CountedRegion(moment.score, examples, moment.after, k, "later", moment))
-    found = [(one.p_value(claim), one) for one in named if one.has_both_sides(1 if violated else MIN_OUTPUTS)]
+    found = [(one.p_value(claim), one) for one in named if one.has_both_sides(1 if violated else ENOUGH_OUTPUTS)]
     if not found or (violated and min(p_value for p_value, _ in found) > _PLAIN):
         moving = _chosen(learner, np.array([counts0, counts1]), claim, violated)
         if moving is not None:
@@ -149,7 +149,7 @@ def _chosen(
         return None
     outside0, outside1 = np.cumsum(scores[0])[:-1], np.cumsum(scores[1])[:-1]
     outside = outside0 + outside1
-    fewest = 1 if violated else MIN_OUTPUTS
+    fewest = 1 if violated else ENOUGH_OUTPUTS
     eligible = (outside >= fewest) & (n0 + n1 - outside >= fewest)
     if not eligible.any():
         return None

@@ -183,7 +183,6 @@ _DOWN = 1 - 1e-15  # factor that bounds the rounding error of a few operations
 _MARGIN = 1e-14  # relative margin for rounding errors of a supporting line and of its value
 _STEEPEST = 25.0  # nats; supporting lines for a larger epsilon matter only for x > 1 - e^-25
 _TINY = 1e-12  # a profile that never reaches its limit is cut off at this distance from the limit
-_MAX_POINTS = 5000  # maximum number of points at which a profile is evaluated
 
 
 @kept(64)
@@ -201,7 +200,7 @@ def shape_of(claim: TradeoffFunction) -> _Shape:
         height = (corner - delta[1:]) * slope[1:]
         gain = (corner - np.asarray(claim.delta(middle))) * np.exp(-middle) - height
         poor = (gain > 1e-4 * np.maximum(height, 1e-300)) & (np.diff(epsilon) > 1e-9)
-        if not np.any(poor) or len(epsilon) > _MAX_POINTS:
+        if not np.any(poor) or len(epsilon) > 5000:
             return _Shape.of(epsilon, delta)
         epsilon = np.sort(np.concatenate([epsilon, middle[poor]]))
 

@@ -13,11 +13,11 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeoffFunction
-from dpaudit.inference.fixed.binomial import MIN_PROBABILITY
+from dpaudit.inference.fixed.binomial import PROBABILITY_FLOOR
 from dpaudit.inference.fixed.exact_binomial import p_value
 from dpaudit.inference.fixed.regions import deviations, evidence_against, thresholds_for_claim
 from dpaudit.inference.sequential.alternatives import scaled
-from dpaudit.inference.sequential.strategy import MIN_LOG_PAYOFF, Strategy
+from dpaudit.inference.sequential.strategy import LOG_PAYOFF_FLOOR, Strategy
 from dpaudit.numerics import Array, bisect
 
 Law = tuple[Array, Array]
@@ -99,8 +99,8 @@ def certain_trials(strategy: Strategy, claim: TradeoffFunction, truth: Law, need
 @lru_cache(maxsize=4)
 def _payoffs(strategy: Strategy) -> tuple[Array, Array, Array, Array]:
     """Return the log payoffs of all bets and the squared log payoffs, for outputs of d0 and then of d1."""
-    payoffs0 = np.maximum(strategy.log_payoffs0, MIN_LOG_PAYOFF)
-    payoffs1 = np.maximum(strategy.log_payoffs1, MIN_LOG_PAYOFF)
+    payoffs0 = np.maximum(strategy.log_payoffs0, LOG_PAYOFF_FLOOR)
+    payoffs1 = np.maximum(strategy.log_payoffs1, LOG_PAYOFF_FLOOR)
     return payoffs0, payoffs0**2, payoffs1, payoffs1**2
 
 
@@ -135,7 +135,7 @@ def fixed_margin(
     x, z = (rng.binomial(trials, np.minimum(rate, 1.0), size=(_OUTCOMES, _PILOTS)).ravel() for rate in (alpha, beta))
     order = np.argsort(evidence_against(claim, x, trials, z, trials))
     at = order[max(0, math.floor((1 - power - _CAUTION) * len(order)))]
-    found = max(p_value(claim, int(x[at]), trials, trials - int(z[at]), trials), MIN_PROBABILITY)
+    found = max(p_value(claim, int(x[at]), trials, trials - int(z[at]), trials), PROBABILITY_FLOOR)
     return float(ndtri(significance) - ndtri(found))
 
 

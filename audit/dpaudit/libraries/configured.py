@@ -38,7 +38,7 @@ LIBRARIES = (*SWEPT, GENERATORS)  # the libraries whose objects a config can nam
 
 ROWS = 100  # number of rows of a synthetic table, if none is given
 
-MAX_PAIRS = 6
+GENERATED_PAIRS = 6
 """Maximum number of pairs of a generator, because all pairs of an audit share its trials, and fits are slow."""
 
 
@@ -165,7 +165,7 @@ def call_words(call: str, make: Mapping[str, Any], rows: int) -> str:
 
 def pairs_from(schema: Mapping[str, Any], search: JsonObject) -> list[Pair]:
     columns = {name: bounds_or_list(entries) for name, entries in read_schema(schema).items()}
-    settings = {"relation": "add_remove", "most": MAX_PAIRS, **search}
+    settings = {"relation": "add_remove", "most": GENERATED_PAIRS, **search}
     return list(SearchPairs(schema=columns, tiny=True, **settings))
 
 

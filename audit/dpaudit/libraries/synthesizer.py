@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from dpaudit.claims import TradeoffFunction, parse_claim
-from dpaudit.libraries.configured import MAX_PAIRS, ROWS, call_words, pairs_from
+from dpaudit.libraries.configured import GENERATED_PAIRS, ROWS, call_words, pairs_from
 from dpaudit.libraries.inside import synthesizer as inside
 from dpaudit.libraries.subject import LibraryObject, Subject, UnknownSubject, stated_claim
 from dpaudit.pairs.pair import Pair
@@ -34,7 +34,7 @@ def subject(
     sample_arguments: Mapping[str, Any] | None = None,
     claim: TradeoffFunction | str | None = None,
     relation: Literal["add_remove", "replace_one"] = "add_remove",
-    most: int = MAX_PAIRS,
+    most: int = GENERATED_PAIRS,
     out_of_domain: bool = False,
     pairs: Iterable[Pair] | None = None,
     name: str = "",

@@ -26,7 +26,7 @@ from dpaudit.values import Feature
 _ALONE = 8  # maximum number of features whose individual properties are computed
 _PAIRED = 6  # maximum number of features that are compared in pairs
 _DECIMALS = 6  # maximum number of decimal places that are detected
-_MAX_DENOMINATOR = 12
+_LARGEST_DENOMINATOR = 12
 _EXACT = 2.0**53  # a float64 below this value represents the parity of an integer exactly
 
 
@@ -87,10 +87,10 @@ def _alone(columns: Array) -> Array:
     for digits in range(_DECIMALS, -1, -1):
         least[np.round(some, digits) == some] = digits
     decimals[short] = least
-    denominators = np.full(columns.shape, _MAX_DENOMINATOR + 1.0)
-    small = finite & _near_multiple(value, 1 / math.lcm(*range(1, _MAX_DENOMINATOR + 1)))
+    denominators = np.full(columns.shape, _LARGEST_DENOMINATOR + 1.0)
+    small = finite & _near_multiple(value, 1 / math.lcm(*range(1, _LARGEST_DENOMINATOR + 1)))
     some, least = value[small], denominators[small]
-    for q in range(_MAX_DENOMINATOR, 0, -1):
+    for q in range(_LARGEST_DENOMINATOR, 0, -1):
         multiple = some * q
         near = np.abs(multiple - np.round(multiple)) <= 1e-12 * np.maximum(1.0, np.abs(multiple))
         least[near & (np.abs(multiple) < 1e9)] = q

@@ -188,9 +188,6 @@ class Nearness:
         return [*map(float, within), float(apart.min())]
 
 
-_MAX_ROWS = 5_000  # maximum number of rows of each table from which queries are chosen
-
-
 def chosen_queries(
     tables: Sequence[Table | None],
     side: npt.NDArray[np.bool_],
@@ -208,7 +205,7 @@ def chosen_queries(
     masks = [
         None
         if table is None
-        else np.array([some_rows(one.holds(table), _MAX_ROWS) for one in conditions], dtype=np.float32)
+        else np.array([some_rows(one.holds(table), 5_000) for one in conditions], dtype=np.float32)
         for table in tables
     ]
     single = np.array([np.zeros(len(conditions)) if mask is None else mask.sum(axis=1) for mask in masks])

@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from dpaudit.values import Dataset, key
 
-MAX_DATASET = 200  # maximum length of the text of a dataset in a result, in characters
+DATASET_LENGTH = 200  # maximum length of the text of a dataset in a result, in characters
 
 MAX_COMPARED = 10**6  # values in a comparison of two datasets, which takes up to microseconds for each value
-_MAX_VALUE = 60  # maximum length of a single value in the description of a difference, in characters
+_VALUE_LENGTH = 60  # maximum length of a single value in the description of a difference, in characters
 
 _Equal = npt.NDArray[np.bool_]
 
@@ -176,7 +176,7 @@ def _of_units(noun: str, old: Any, new: Any, front: _Equal, back: _Equal, depth:
 
 def _changed(name: str, old: Any, new: Any, depth: int) -> str:
     """Describe the change of a named value.  If the value is long, describe the change inside the value."""
-    long = not (is_complete(_plain(old), _MAX_VALUE) and is_complete(_plain(new), _MAX_VALUE))
+    long = not (is_complete(_plain(old), _VALUE_LENGTH) and is_complete(_plain(new), _VALUE_LENGTH))
     if depth and long and type(old) is type(new) and (inside := _difference(old, new, depth - 1)):
         return f"{name}, {inside}"
     return f"{name}: {_shown(old)} -> {_shown(new)}"
@@ -225,11 +225,11 @@ def _column(series: Any) -> list[Any]:
 
 
 def _shown(value: Any) -> str:
-    return brief(_plain(value), _MAX_VALUE)
+    return brief(_plain(value), _VALUE_LENGTH)
 
 
 def _plain(value: Any) -> Any:
     """Convert numpy numbers and short numpy arrays to Python numbers and lists, whose representations are shorter."""
     if isinstance(value, np.generic):
         return value.item()
-    return value.tolist() if isinstance(value, np.ndarray) and value.size <= _MAX_VALUE else value
+    return value.tolist() if isinstance(value, np.ndarray) and value.size <= _VALUE_LENGTH else value

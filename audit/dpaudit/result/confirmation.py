@@ -60,7 +60,7 @@ from dpaudit.rounding import upper
 from dpaudit.values import Json, JsonObject
 
 ConfirmationOutcome = Literal["confirmed", "consistent", "contradicted", "not confirmed"]
-LEAST_PARAMETER = 1e-6  # members of a family with a smaller parameter are replaced by this weaker one
+WEAKEST_PARAMETER = 1e-6  # members of a family with a smaller parameter are replaced by this weaker one
 ONE_SEQUENCE = 1e-7  # bound of the probability that independent new processes repeat one sequence of outputs
 _OTHER_BOUNDS = 0.1  # share r / s of the significance for bounds outside the family of the claim
 

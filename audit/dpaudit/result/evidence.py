@@ -17,7 +17,7 @@ from dpaudit.inference.scores.families import Family, TextFamily, check_nested, 
 from dpaudit.inference.sequential.bands import Band, fixed_band, uncertified_band
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.result.base_evidence import Counts, Evidence, Kind, check_bins, check_trials, dense, sparse
-from dpaudit.result.confirmation import LEAST_PARAMETER, Confirmation
+from dpaudit.result.confirmation import WEAKEST_PARAMETER, Confirmation
 from dpaudit.result.scores_evidence import ScoresEvidence
 from dpaudit.result.sequential_evidence import OnlineEvidence, SequentialEvidence
 from dpaudit.result.values import Curve, Verdict
@@ -75,7 +75,7 @@ class FixedEvidence(Evidence):
     def parameter_lower(self, family: Family, *, significance: float, precision: float) -> float:
         """Return Buehler's bound of the parameter, because p-values may fall as claims weaken; no `precision`."""
         return exact_binomial.parameter_lower(
-            lambda t: family(max(t, LEAST_PARAMETER)), *self.outcome, significance=significance
+            lambda t: family(max(t, WEAKEST_PARAMETER)), *self.outcome, significance=significance
         )
 
     def band(self, *, confidence: float, bounds_valid: bool) -> Band:

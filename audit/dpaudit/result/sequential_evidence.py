@@ -30,7 +30,7 @@ from dpaudit.result.base_evidence import (
     sparse,
 )
 from dpaudit.result.confirmation import (
-    LEAST_PARAMETER,
+    WEAKEST_PARAMETER,
     Confirmation,
     band_of,
     bounds_significance,
@@ -191,7 +191,7 @@ class SequentialEvidence(Evidence):
     def parameter_lower(self, family: Family, *, significance: float, precision: float) -> float:
         """Return a lower confidence bound, like the other bounds; after fresh runs, `precision` has no effect."""
         if (sizes := self._sizes(1 - significance)) is not None:
-            return sizes.parameter(lambda t: family(max(t, LEAST_PARAMETER)))
+            return sizes.parameter(lambda t: family(max(t, WEAKEST_PARAMETER)))
         if self._failed:
             return 0.0
         wealth = self._wealth()

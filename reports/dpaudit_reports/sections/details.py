@@ -50,7 +50,7 @@ from dpaudit_reports.claimed import DELTAS, epsilon_bound, headline, label, mu_b
 from dpaudit_reports.figures.evidence import training_svg
 from dpaudit_reports.figures.tradeoff import observed, point_name, tradeoff_hints, tradeoff_svg
 from dpaudit_reports.rates import (
-    MAX_SHOWN,
+    SHOWN_LENGTH,
     RegionStatus,
     interval_text,
     intervals,
@@ -194,7 +194,6 @@ def region(result: AuditResult) -> tuple[Block, ...]:
     return Heading(_HEADINGS[status]), Paragraph((*named, ".")), table, Paragraph(words.strip(), quiet=True)
 
 
-_LEAST_WEIGHT = 0.01
 _PAIRS = 3  # number of pairs that are listed
 
 
@@ -202,7 +201,7 @@ def attacks(result: AuditResult) -> tuple[Block, ...]:
     """Return the attacks with at least 1 % of the weight, sorted by weight."""
     if not result.evidence.kind.of_pairs:
         return ()
-    used = sorted((row for row in result.attacks if row.weight >= _LEAST_WEIGHT), key=lambda row: -row.weight)
+    used = sorted((row for row in result.attacks if row.weight >= 0.01), key=lambda row: -row.weight)
     if not used:
         return Heading("Attacks"), Paragraph(f"None of {count(len(result.attacks))} attacks has learned.", quiet=True)
     noted = any(row.note for row in used)
@@ -223,7 +222,7 @@ def attacks(result: AuditResult) -> tuple[Block, ...]:
 
 def pairs(result: AuditResult) -> tuple[Block, ...]:
     """Return a row for each pair, those with the most evidence first; nothing if page 1 shows all pairs."""
-    short = all(len(text) <= MAX_SHOWN for row in result.pairs for text in (row.d0, row.d1))
+    short = all(len(text) <= SHOWN_LENGTH for row in result.pairs for text in (row.d0, row.d1))
     if not result.evidence.kind.of_pairs or not result.pairs or (len(result.pairs) == 1 and short):
         return ()
     valid = result.bounds_valid and result.evidence.kind.anytime

@@ -12,7 +12,7 @@ from dpaudit.numerics import Array
 
 Counts = npt.NDArray[np.int64]
 
-MIN_PROBABILITY = 1e-100  # smaller probabilities are rounded up to this value
+PROBABILITY_FLOOR = 1e-100  # smaller probabilities are rounded up to this value
 
 
 def divergence_of_rates(p: float, q: float) -> float:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.fixed.binomial import (
-    MIN_PROBABILITY,
+    PROBABILITY_FLOOR,
     Counts,
     at_most,
     divergence_of_rates,
@@ -133,7 +133,7 @@ class Outcomes:
         Chernoff's bound decides which x are rare: P[x/n0 <= p] <= exp(-n0 kl(p, alpha)) for p <= alpha, and likewise
         for p >= alpha.
         """
-        budget = min(level, -math.log(MIN_PROBABILITY)) + _TAIL
+        budget = min(level, -math.log(PROBABILITY_FLOOR)) + _TAIL
         first = math.floor(n0 * _end(lambda p: n0 * divergence_of_rates(p, low) <= budget, low, 0.0))
         last = math.ceil(n0 * _end(lambda p: n0 * divergence_of_rates(p, high) <= budget, high, 1.0))
         # The divergence of all these x from points of the curve beyond `reach` exceeds the level.
@@ -282,4 +282,4 @@ def _bulge(region: Outcomes, alpha: Array, beta: Array, corner: Array) -> Array:
 
 def slack(p: float) -> float:
     """Return the allowed overstatement of a maximum, which is less than the effect of discrete counts."""
-    return 0.005 * p if p >= 0.01 else p * (max(p, MIN_PROBABILITY) ** -0.01 - 1) + MIN_PROBABILITY
+    return 0.005 * p if p >= 0.01 else p * (max(p, PROBABILITY_FLOOR) ** -0.01 - 1) + PROBABILITY_FLOOR

@@ -71,7 +71,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
-from dpaudit.inference.fixed.binomial import MIN_PROBABILITY, check_count, clopper_pearson, rounding
+from dpaudit.inference.fixed.binomial import PROBABILITY_FLOOR, check_count, clopper_pearson, rounding
 from dpaudit.inference.fixed.evidence import Outcomes, evidence_of, largest_probability, square_sine
 from dpaudit.numerics import Array, kept
 
@@ -105,11 +105,11 @@ def p_value(claim: TradeoffFunction, x: int, n0: int, y: int, n1: int) -> float:
     def attained(level: float) -> float:
         low, high = clopper_pearson(x, n0, significance=ALPHA_SHARE * level)
         region = Outcomes.of(claim, observed, n0, n1, low, high)
-        return max(largest_probability(region, claim, low, high) / (1 - ALPHA_SHARE), MIN_PROBABILITY)
+        return max(largest_probability(region, claim, low, high) / (1 - ALPHA_SHARE), PROBABILITY_FLOOR)
 
     # max(s, M(s)) is at least the p-value for every s.  The iteration to s = M(s) starts at the normal approximation
     # and takes one or two steps, since M is nearly constant.
-    s, p = max(float(ndtr(-math.sqrt(2 * observed))), MIN_PROBABILITY), 1.0
+    s, p = max(float(ndtr(-math.sqrt(2 * observed))), PROBABILITY_FLOOR), 1.0
     for _ in range(5):
         m = attained(s)
         p = min(p, max(s, m))
@@ -231,7 +231,9 @@ class Sizes:
         def margin(t: float) -> float:
             largest = self._largest(family(t))
             gap = _deviate(largest) - _deviate(self.allowed)
-            return max(gap, 0.0) if largest <= self.allowed else min(-MIN_PROBABILITY, gap)  # exact sign, also for NaN
+            return (
+                max(gap, 0.0) if largest <= self.allowed else min(-PROBABILITY_FLOOR, gap)
+            )  # exact sign, also for NaN
 
         return _last(margin, self.rough, self.precision)
 
@@ -273,7 +275,7 @@ def _last(margin: Callable[[float], float], guess: float, precision: float) -> f
 
 def _deviate(p: float) -> float:
     """Return the normal deviate that is exceeded with probability p, clipped so that the result is finite."""
-    return -float(ndtri(min(max(p, MIN_PROBABILITY), 1 - 1e-16)))
+    return -float(ndtri(min(max(p, PROBABILITY_FLOOR), 1 - 1e-16)))
 
 
 _POWER = 0.9  # probability with which the number of runs confirms a violation

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy.special import expit, ndtri
 
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP, TradeoffFunction
-from dpaudit.inference.fixed.binomial import MIN_PROBABILITY
+from dpaudit.inference.fixed.binomial import PROBABILITY_FLOOR
 from dpaudit.inference.fixed.evidence import Arc
 from dpaudit.inference.grid import CENTRES
 from dpaudit.inference.sequential.alternatives import UNLIKELY, alternatives
@@ -149,8 +149,8 @@ def _promised_epsilon(counts0: Counts, counts1: Counts, delta: float, trials: in
             less = _lessened(1 - other, pilot, _DOUBT_OF_BOUNDS)
             excess = (1 - other) * less - delta
             with np.errstate(divide="ignore", invalid="ignore"):
-                epsilon = np.log(excess) - np.log(np.maximum(own * less, MIN_PROBABILITY))
-            best = np.maximum(best, np.where(excess > MIN_PROBABILITY, epsilon, -np.inf))
+                epsilon = np.log(excess) - np.log(np.maximum(own * less, PROBABILITY_FLOOR))
+            best = np.maximum(best, np.where(excess > PROBABILITY_FLOOR, epsilon, -np.inf))
         return best
 
     return _promised(bound, counts0, counts1, trials, significance)
@@ -160,7 +160,7 @@ def _lessened(mass: Array, pilot: float, doubt: float) -> Array:
     """Return 1 minus `doubt` relative standard errors of a mass estimated from `pilot` outputs, at least 0."""
     with np.errstate(divide="ignore"):
         return np.maximum(
-            1 - doubt * np.sqrt(np.maximum(1 - mass, 0.0) / (np.maximum(mass, MIN_PROBABILITY) * pilot)), 0.0
+            1 - doubt * np.sqrt(np.maximum(1 - mass, 0.0) / (np.maximum(mass, PROBABILITY_FLOOR) * pilot)), 0.0
         )
 
 
@@ -180,7 +180,7 @@ def _thresholds_for_mu(
     """Choose the regions of several pilots of the same size, (m, BINS) each, as `threshold_for_mu` for one pilot."""
 
     def bound(alpha: Array, beta: Array) -> Array:
-        return np.asarray(-ndtri(np.maximum(alpha, MIN_PROBABILITY)) - ndtri(np.maximum(beta, MIN_PROBABILITY)))
+        return np.asarray(-ndtri(np.maximum(alpha, PROBABILITY_FLOOR)) - ndtri(np.maximum(beta, PROBABILITY_FLOOR)))
 
     chosen = [otherwise] * len(counts0)
     promised: dict[int, Array] = {}
@@ -240,7 +240,7 @@ def _worth(claim: TradeoffFunction) -> Array:
     total = np.zeros(1)
     for alternative in alternatives(claim, slight=UNLIKELY, edition=1):
         found = deviations(claim, trials * alternative.p, trials, trials * alternative.q, trials)
-        total = total + alternative.weight * found / max(float(found.max()), MIN_PROBABILITY)
+        total = total + alternative.weight * found / max(float(found.max()), PROBABILITY_FLOOR)
     return total
 
 
@@ -270,7 +270,6 @@ def _arcs(claim: TradeoffFunction, n0: int, n1: int) -> tuple[Arc, Arc]:
     return Arc.pair(claim, n0, n1, 0.0, 1.0)
 
 
-_MIN_UNSEEN = 20_000  # held-out outputs per dataset; with fewer, noise in the tails looks like saturation
 _SCALES: Array = np.geomspace(0.4, 1.6, 13)  # candidate scales of the score: a wrong scale is not saturation
 
 
@@ -282,7 +281,7 @@ def merge_saturated(pilot: Counts, unseen: Counts) -> Counts:
     fitted by maximum likelihood on each side of zero.  Nothing changes with fewer than 20,000 held-out outputs per
     dataset.
     """
-    if unseen.sum(axis=1).min() < _MIN_UNSEEN:
+    if unseen.sum(axis=1).min() < 20_000:  # noise in the tails would look like saturation
         return pilot
     positive, negative = np.flatnonzero(CENTRES > 0), np.flatnonzero(CENTRES < 0)[::-1]
     merged = pilot.copy()

@@ -13,7 +13,6 @@ from dpaudit.numerics import Array, log_choose
 
 _LAGS = 20  # maximum distance between two runs in `correlation` and `alike`
 _GROUPS = (4, 8)  # numbers of equally large groups into which sorted outputs are divided
-_MAX_GROUPED = 600  # maximum number of outputs for which `alike` makes a test
 
 
 def correlation(bits: Bits, significance: float) -> list[str]:
@@ -27,7 +26,7 @@ def correlation(bits: Bits, significance: float) -> list[str]:
 def alike(values: Array, significance: float) -> list[str]:
     """Test whether outputs, at most 600, are too often in the same group, between two quantiles, as earlier outputs."""
     n = len(values)
-    if n > _MAX_GROUPED:
+    if n > 600:
         return []
     labels = []
     for column in columns_of(values).T:

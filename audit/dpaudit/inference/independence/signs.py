@@ -31,25 +31,25 @@ from dpaudit.values import Output, RawOutputs
 SUSPICIOUS = 1e-9
 """Joint significance of all tests of dependence in an audit."""
 
-MIN_RUNS = 100
+FIRST_CHECKPOINT = 100
 """Minimum number of runs of an audit; an audit that stops earlier makes additional runs to test for dependence.
 
 The outputs of the additional runs do not count as evidence.  With 100 runs, the tests detect strong dependence, such as
 most random walks.  If each run takes a second, 100 runs take less than two minutes.
 """
 
-MIN_OUTPUTS = 30
+TESTED_OUTPUTS = 30
 """Minimum number of outputs of a dataset for a test of dependence."""
 
 KEPT, _KEPT_BYTES = 4000, 2**27  # maximum number and total bytes of outputs in a list of Memory
 
 CHECKPOINTS = (
-    MIN_OUTPUTS,
+    TESTED_OUTPUTS,
     40,
     50,
     64,
     80,
-    *(round(MIN_RUNS * 1.2**k) for k in range(int(math.log(KEPT / MIN_RUNS, 1.2)) + 1)),
+    *(round(FIRST_CHECKPOINT * 1.2**k) for k in range(int(math.log(KEPT / FIRST_CHECKPOINT, 1.2)) + 1)),
     KEPT,
 )
 """Possible numbers of first outputs that are tested; the tests use the largest number available."""
@@ -72,7 +72,7 @@ class Memory:
 
     def add(self, outputs: RawOutputs, bytes_each: float = 8.0) -> None:
         """Add the outputs of the next runs."""
-        most = int(min(KEPT, max(2 * MIN_OUTPUTS, _KEPT_BYTES / bytes_each)))
+        most = int(min(KEPT, max(2 * TESTED_OUTPUTS, _KEPT_BYTES / bytes_each)))
         if len(self.first) == self._seen:  # nothing was left out before, so these are consecutive runs
             self.first.extend(values_of(outputs[: max(0, most - self._seen)]))
         self.spread.extend(values_of(outputs[-self._seen % self._every :: self._every]))
@@ -89,9 +89,9 @@ class Memory:
     @property
     def thinned(self) -> list[Output]:
         """Evenly spaced outputs of the whole audit up to a fixed number of runs; empty for a short audit."""
-        if self._every == 1 or self._seen < MIN_RUNS:
+        if self._every == 1 or self._seen < FIRST_CHECKPOINT:
             return []
-        until = math.floor(MIN_RUNS * _GROWTH**self._step)
+        until = math.floor(FIRST_CHECKPOINT * _GROWTH**self._step)
         return self.spread[: -(-until // self._every)]
 
     @property
@@ -102,7 +102,7 @@ class Memory:
 
     @property
     def _step(self) -> int:
-        return math.floor(math.log(max(1.0, self._seen / MIN_RUNS), _GROWTH))
+        return math.floor(math.log(max(1.0, self._seen / FIRST_CHECKPOINT), _GROWTH))
 
 
 def values_of(outputs: RawOutputs) -> Iterable[Output]:
@@ -211,7 +211,7 @@ def dependence(keys: Sequence[Hashable], values: Array, significance: float = SU
     """Test whether the runs on one dataset are independent, and describe the findings.
 
     Keys are in the order of the runs, and equal if and only if the outputs are; without keys, only `values`, numbers of
-    each output (n,) or (n, k), are tested.  One sentence for each finding; none with fewer than `MIN_OUTPUTS` outputs.
+    each output (n,) or (n, k), are tested.  One sentence for each finding; none with fewer than `TESTED_OUTPUTS` outputs.
 
     Theorem:
         If the runs are exchangeable, P[the result is not empty] <= significance.
@@ -222,7 +222,7 @@ def dependence(keys: Sequence[Hashable], values: Array, significance: float = SU
         `correlation`, `alike`, `far_correlation` and `drift_of` each receive an eighth of the significance.
     """
     n = max(len(keys), len(values))
-    if n < MIN_OUTPUTS:
+    if n < TESTED_OUTPUTS:
         return []
     findings = [*repetition(keys, significance / 4), *sequences(keys, significance / 4)]
     bits = bits_of(values)
@@ -233,9 +233,9 @@ def dependence(keys: Sequence[Hashable], values: Array, significance: float = SU
 def drift(values: Array, significance: float = SUSPICIOUS) -> list[str]:
     """Test whether the distribution of the outputs changes over the course of an audit; see `drift_of`.
 
-    Without a finding, or with fewer than `MIN_OUTPUTS` outputs, the list of findings is empty.
+    Without a finding, or with fewer than `TESTED_OUTPUTS` outputs, the list of findings is empty.
     """
-    return drift_of(bits_of(values), significance) if len(values) >= MIN_OUTPUTS else []
+    return drift_of(bits_of(values), significance) if len(values) >= TESTED_OUTPUTS else []
 
 
 def coupling(values0: Array, values1: Array, significance: float = SUSPICIOUS) -> list[str]:
@@ -252,7 +252,7 @@ def coupling(values0: Array, values1: Array, significance: float = SUSPICIOUS) -
         The positions of the m1 ones are a uniformly random subset of the n positions.
     """
     n = min(len(values0), len(values1))
-    if n < MIN_OUTPUTS:
+    if n < TESTED_OUTPUTS:
         return []
     pairs = [
         (bits_of(a), bits_of(b)) for a, b in zip(columns_of(values0[:n]).T, columns_of(values1[:n]).T, strict=False)

@@ -86,7 +86,7 @@ LEVEL = 1e-3
 
 _DRAWS = 2_000  # with one copy fewer, the smallest p-value is LEVEL / 2
 _PERMUTED = 10_000  # maximum number of canaries, or of groups of canaries, that are permuted
-_LEAST = 20  # minimum number of scores of one side whose order is tested
+_TESTED_SCORES = 20  # minimum number of scores of one side whose order is tested
 _ROUNDING = 1e-9  # statistics that differ by less are called equal, which increases the p-value
 _BLOCKS = (2, 4, 16)  # numbers of blocks into which a list is divided
 
@@ -133,7 +133,7 @@ def along_the_list(scores0: Array, scores1: Array, *, rng: np.random.Generator) 
     """
     for scores in (scores0, scores1):
         rises, falls = scores[1:] >= scores[:-1], scores[1:] <= scores[:-1]
-        if len(scores) < _LEAST or rises.all() or falls.all():  # a sorted list has lost its order
+        if len(scores) < _TESTED_SCORES or rises.all() or falls.all():  # a sorted list has lost its order
             return 1.0
     place = _ranks(np.concatenate([scores0, scores1]))
     sides = []

@@ -43,8 +43,6 @@ _MEANS = tuple(np.geomspace(0.25, 7, 14).tolist())
 _GAUSSIAN = 0.6  # weight of the Gaussian alternatives; 0.5 to 0.8 change median bounds by at most 0.08
 _STEPS = (((True, True), 0.2), ((True, False), 0.13), ((False, True), 0.07))  # parts with better guesses, and weights
 _AHEAD = 2.5  # standard deviations
-_FEWEST = 4  # guesses of a step
-_LEAST_GAIN = 1e-3
 
 
 @dataclass(frozen=True)
@@ -116,7 +114,7 @@ class Statistic:
         capped = np.minimum(posteriors(blocks, *_MEANS), math.log(4 * blocks.scores)) + blocks.prior
         gains = []
         for gain in np.maximum(capped - reference, 0.0):
-            if gain.max() > _LEAST_GAIN:  # the largest function below the gain that does not rise inwards
+            if gain.max() > 1e-3:  # the largest function below the gain that does not rise inwards
                 gains.append(np.concatenate([np.minimum.accumulate(gain[high]), np.minimum.accumulate(gain[~high])]))
         gains = gains or [np.zeros(len(sizes))]
         weights = [_GAUSSIAN / len(gains)] * len(gains)
@@ -126,7 +124,7 @@ class Statistic:
             for number in range(2, int(place[chosen].max()) + 2):
                 better = chosen & (place < number)
                 r = sizes[better].sum()
-                if r >= _FEWEST:
+                if r >= 4:  # a step of fewer guesses says little
                     q = float(sizes[better] @ expit(reference[better]) / r)
                     p = min(q + _AHEAD * math.sqrt(q * (1 - q) / r), 1 - 0.3 / r)
                     steps.append(np.where(better, max(float(logit(p) - logit(q)), 0.0), 0.0))

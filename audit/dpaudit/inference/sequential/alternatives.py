@@ -264,12 +264,9 @@ def _rare_events(claim: TradeoffFunction) -> list[tuple[Array, Array]]:
     return laws
 
 
-_MIN_PROBABILITY = 1e-9  # rarer events result from rounding at kinks of a law
-
-
 def without_rounding(p: Array, q: Array) -> tuple[Array, Array]:
     """Remove the bins that have a positive probability only because of rounding errors, from laws of shape (BINS,)."""
-    kept = p + q > _MIN_PROBABILITY
+    kept = p + q > 1e-9  # rarer events result from rounding at kinks of a law
     p, q = np.where(kept, p, 0.0), np.where(kept, q, 0.0)
     return p / p.sum(), q / q.sum()
 

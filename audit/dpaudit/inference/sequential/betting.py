@@ -80,7 +80,7 @@ _STRONGEST = 10  # maximum number of additional thresholds at which the claim is
 _SLOPES = np.concatenate([-np.geomspace(1e-3, 30, 120)[::-1], [0.0], np.geomspace(1e-3, 30, 120)])
 _SIXTEENTHS = np.linspace(0.0, 1.0, 17)
 _NO_MORE = 1e-10  # the search for slopes ends when no maximum rises by more than this value
-_MIN_PAYOFF = 1e-300  # added to all payoffs so that their logarithms are finite
+_TINY_PAYOFF = 1e-300  # added to all payoffs so that their logarithms are finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,8 @@ class Bet:
         """Return log A and log B of every bin, as two arrays of shape (BINS,)."""
         below = np.arange(BINS)[None, :] <= self.thresholds[:, None]
         return (
-            np.log(self.safe0 + (self.stakes * np.exp(self.slopes)) @ below + _MIN_PAYOFF),
-            np.log(self.safe1 + self.stakes @ ~below + _MIN_PAYOFF),
+            np.log(self.safe0 + (self.stakes * np.exp(self.slopes)) @ below + _TINY_PAYOFF),
+            np.log(self.safe1 + self.stakes @ ~below + _TINY_PAYOFF),
         )
 
 

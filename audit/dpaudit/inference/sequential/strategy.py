@@ -59,8 +59,7 @@ from dpaudit.numerics import Array
 Counts = npt.NDArray[np.int64]
 
 _ROUNDING = 1e-12  # relative margin for rounding errors of a budget, which makes e-values smaller
-_MAX_LOG_WEALTH = 700.0  # of p-values; larger exponents exceed the range of floats
-MIN_LOG_PAYOFF = -60.0  # log payoffs are clipped at this value for estimates of variances
+LOG_PAYOFF_FLOOR = -60.0  # log payoffs are clipped at this value for estimates of variances
 _NULLS_SHARE = 0.02  # share of the initial wealth for bets against stronger claims
 _NULLS_STEP, _NUMBER_OF_NULLS = 1.5, 8  # ratio of successive parameters of stronger claims; number of parameters
 _SAMPLED_SHARE = 0.04  # share of the initial wealth for the alternatives of `sampled_noise`
@@ -148,7 +147,7 @@ class Strategy:
         trials = np.maximum(counts.sum(axis=2), 1)
         total = np.zeros(len(counts))
         for side, log_payoffs in enumerate((self.log_payoffs0, self.log_payoffs1)):
-            payoffs = np.maximum(log_payoffs[bets], MIN_LOG_PAYOFF)
+            payoffs = np.maximum(log_payoffs[bets], LOG_PAYOFF_FLOOR)
             mean = (counts[:, side] * payoffs).sum(axis=1) / trials[:, side]
             total += (counts[:, side] * payoffs**2).sum(axis=1) / trials[:, side] - mean**2
         return np.maximum(total, 0.0)
@@ -189,7 +188,7 @@ def log_threshold(confidence: float) -> float:
 
 def p_value_of(most: float) -> float:
     """Return the anytime-valid p-value 1 / max E, given the largest log-wealth; rounded up to e^-700, never 0."""
-    return math.exp(-min(max(most, 0.0), _MAX_LOG_WEALTH))
+    return math.exp(-min(max(most, 0.0), 700.0))
 
 
 @lru_cache(maxsize=64)
@@ -237,9 +236,6 @@ def _bets_against_null(number: int) -> tuple[Bet, ...]:
 
 
 _SHARE = 0.75  # share of the wealth on typical violations that is divided in proportion to the growth rates
-# Growth rate in nats per step above which the share of a bet no longer grows.  At this rate, about 48 steps suffice at
-# 95 % confidence.  A score that was learned from fewer steps is rarely precise enough to attain a larger growth rate.
-_MAX_GROWTH = 1 / 16
 
 
 @lru_cache(maxsize=64)
@@ -263,7 +259,8 @@ def stream_strategy(claim: TradeoffFunction) -> Strategy:
     laws = [*alternatives(claim, edition=1), *sampled_noise(claim)]  # of the first bets, in the same order
     m, prices = len(laws), bets.log_prices(claim)
     won = [law.p @ bets.log_payoffs0[j] + law.q @ bets.log_payoffs1[j] for j, law in enumerate(laws)]
-    growth = np.clip((np.array(won) - prices[:m]) / 2, 0.0, _MAX_GROWTH)
+    # At 1/16 nats per step, 48 steps suffice; scores learned from fewer rarely attain a larger growth rate.
+    growth = np.clip((np.array(won) - prices[:m]) / 2, 0.0, 1 / 16)
     shares = np.exp(bets.log_weights)
     by_growth = shares[:m] * growth
     if by_growth.sum() > 0:
