@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit import Pair, PureDP, TradeoffFunction, ZeroConcentratedDP, audit
-from dpaudit.config import read_configs
+from dpaudit.config.files import read_configs
 from dpaudit.result.suite import Promise
 from measure import Expected, Outcome, Table, rate, run
 

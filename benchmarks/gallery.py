@@ -36,7 +36,8 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit import AuditResult, audit
-from dpaudit.config import PlannedAudit, read_configs
+from dpaudit.config.files import read_configs
+from dpaudit.config.planned import PlannedAudit
 from dpaudit.reproduce.literals import Unwritable
 from dpaudit.reproduce.script import script_of
 from dpaudit.running.environments import environment

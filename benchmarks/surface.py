@@ -26,7 +26,7 @@ import typer
 
 from dpaudit import OnlineAudit, Pair, audit, audit_one_run, audit_scores
 from dpaudit.cli.app import app
-from dpaudit.config import schema
+from dpaudit.config.models import schema
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "tests" / "surface.txt"

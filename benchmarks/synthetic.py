@@ -25,7 +25,8 @@ from functools import cache, partial
 
 from dpaudit import audit
 from dpaudit.catalogue import BUILTIN
-from dpaudit.config import PlannedAudit, read_configs
+from dpaudit.config.files import read_configs
+from dpaudit.config.planned import PlannedAudit
 from dpaudit.pairs.search import SearchPairs
 from measure import ROOT, SECONDS, Case, Expected, Outcome, Outcomes, Table, count, mean, median, rate, run, spread
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dpaudit.config import schema
+from dpaudit.config.models import schema
 
 PAGE = Path(__file__).parent / "configuration.md"
 BEGIN, END = "<!-- keys: begin -->", "<!-- keys: end -->"

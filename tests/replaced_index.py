@@ -17,7 +17,7 @@ from dpaudit.cli.app import app
 from dpaudit.cli.one_audit import End, Outcome, Task
 from dpaudit.cli.options import RunOptions
 from dpaudit.cli.prepare_run import NotReady
-from dpaudit.config import PlannedAudit
+from dpaudit.config.planned import PlannedAudit
 from dpaudit.result.suite import Promise
 from dpaudit.running import MechanismError
 from dpaudit.running.requirements import Releases

@@ -14,7 +14,9 @@ from packaging.version import Version
 from dpaudit.cli import audit_releases
 from dpaudit.cli.audit_releases import release_audits
 from dpaudit.cli.options import RunOptions
-from dpaudit.config import PlannedAudit, pinned_versions, read_configs, requiring
+from dpaudit.config.files import read_configs
+from dpaudit.config.planned import PlannedAudit
+from dpaudit.config.versions import pinned_versions, requiring
 from dpaudit.running import MechanismError, requirements
 from dpaudit.running.requirements import Releases
 

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from dpaudit.cli.app import COMMANDS, app
 from dpaudit.cli.start import CASES
-from dpaudit.config import read_configs
+from dpaudit.config.files import read_configs
 from dpaudit_reports import FORMATS
 from dpaudit_reports.formats import Audited, facts
 

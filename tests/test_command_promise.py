@@ -17,7 +17,7 @@ from click.testing import Result
 from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit, batched
 from dpaudit.cli.options import RunOptions
 from dpaudit.cli.runner import InOrder
-from dpaudit.config import read_configs
+from dpaudit.config.files import read_configs
 from dpaudit.inference.e_bh import shared_confidences, significance
 from dpaudit.result.provenance import Provenance, key
 from dpaudit.result.suite import Promise, named_together, promised_together

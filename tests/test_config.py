@@ -11,7 +11,9 @@ import pytest
 
 from dpaudit.catalogue import Gaussian
 from dpaudit.claims import GaussianDP, PureDP
-from dpaudit.config import ConfigError, read_configs, side_by_side, with_requirements
+from dpaudit.config.files import read_configs
+from dpaudit.config.planned import ConfigError
+from dpaudit.config.versions import side_by_side, with_requirements
 from dpaudit.running import CommandMechanism, MechanismError
 
 GOOD = """\

@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 
 from dpaudit import ApproxDP, AuditResult, GaussianDP, MechanismError, Pair, audit, plan
-from dpaudit.config import read_configs
+from dpaudit.config.files import read_configs
 from dpaudit.text import WarningCode, has_code
 
 Command = Callable[..., Result]

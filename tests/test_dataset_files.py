@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from dpaudit.config import read_configs
+from dpaudit.config.files import read_configs
 from dpaudit.config.pair_models import changed, read_dataset
 
 PEOPLE = "name,age,zip,income\nAda,36,02139,1e3\nBo,,00501,2.5\n\nCy,7,94105,-3\n"

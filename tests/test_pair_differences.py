@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from dpaudit import AuditResult, Pair, SearchPairs, audit
-from dpaudit.config import ConfigError, read_configs
+from dpaudit.config.files import read_configs
+from dpaudit.config.planned import ConfigError
 from dpaudit.pairs.difference import difference
 from dpaudit.pairs.pair import contradiction
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from dpaudit import AuditResult
-from dpaudit.config import read_configs
+from dpaudit.config.files import read_configs
 from dpaudit.running import CommandMechanism
 from dpaudit.running.fingerprint import fingerprint
 from dpaudit.running.requirements import project_name

@@ -160,7 +160,7 @@ def test_cells_wait_for_an_index_that_cannot_be_reached(monkeypatch: pytest.Monk
 
     monkeypatch.setattr("dpaudit.cli.sweep_cells.environment", built)
     monkeypatch.setattr("dpaudit.cli.one_audit.load", lambda *_: (None, PureDP(1.0)))
-    monkeypatch.setattr("dpaudit.config.PlannedAudit.pairs", [])
+    monkeypatch.setattr("dpaudit.config.planned.PlannedAudit.pairs", [])
     done = swept("--time", "2s", "--with", "1.1.4")
     assert done.exit_code == 3
     assert "Connection refused" in done.stderr

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dpaudit.config import ConfigError
+from dpaudit.config.planned import ConfigError
 from dpaudit.config.sweeps import Cell, catalogues, cells_of, only_matching, read_catalogue
 from dpaudit.libraries.inside import opendp as inside
 

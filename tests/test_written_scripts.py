@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dpaudit import AuditResult, Pair, PureDP, audit
-from dpaudit.config import read_configs
+from dpaudit.config.files import read_configs
 from dpaudit.reproduce.calls import library_lines
 from dpaudit.reproduce.script import MAX_LINES, script_of
 from dpaudit.result.values import Condition, Counts, Interval, Region

@@ -16,8 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpaudit.numerics import Array
-from dpaudit_attacks.ordered_events import averaged_ratios
-from dpaudit_attacks.ratios import Labels, ratios_of_labels
+from dpaudit_attacks.ratios import Labels, averaged_ratios, ratios_of_labels
 
 _DIGITS = 53  # binary digits of a float
 _ODD = 3999  # exponents of at least this value represent zero, NaN and similar values

@@ -14,6 +14,7 @@ import numpy as np
 
 from dpaudit.numerics import Array, fit_logistic, linear
 from dpaudit.outputs import Scale
+from dpaudit_attacks.ratios import TIMED, varied_features
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +112,6 @@ class DerivedFeatures:
         return log_odds(lambda outputs: scale.columns(outputs, chosen), outputs0, outputs1)
 
 
-def varied_features(outputs0: Array, outputs1: Array) -> bool:
-    """Return whether several of the latest columns vary; otherwise derived columns add no information."""
-    rows = np.concatenate([outputs0[-500:], outputs1[-500:]])
-    return int(np.any(rows != rows[0], axis=0).sum()) > 1
-
-
 _TAILS = np.array([0.003, 0.02])  # quantiles of additional bends in each tail; some leaks occur in rare outputs only
 _TAILS_FROM = 10_000  # minimum total number of outputs of both datasets for learning the bends in the tails
 _SECOND_STAGE_ROWS = 500_000  # maximum number of outputs of each dataset in the second stage
@@ -186,9 +181,6 @@ class Spline:
             return scores
 
         return score
-
-
-TIMED = slice(0, 17)  # the running time and the columns of the outputs that are used in addition
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Likelihood ratios of labels, and fitted laws of outputs, for use by several attacks.  This file has no attack."""
+"""What several attacks share: likelihood ratios of labels and ordered cells, and fitted laws.  No attack is here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import chdtri, ndtri
+from scipy.special import chdtri, gammaln, logsumexp, ndtri
 
 from dpaudit.numerics import Array, fit_logistic, linear, out_of_fold
 
@@ -86,6 +86,52 @@ def ratios_of_labels(
     all_places, n0 = places(seen), len(outputs0)
     ratios = label_ratios(all_places[:n0], all_places[n0:], [len(known[j]) for j in used])
     return lambda outputs: ratios(places(labels(outputs)))
+
+
+_CUTS = 3.0  # prior mean of the number of cuts between intervals
+# Pseudo-counts of each dataset in an interval.  Small pseudo-counts suit large leaks, and large ones suit small leaks.
+_ORDERED_PRIORS = (1.0, 30.0, 1000.0)
+
+
+def averaged_ratios(counts0: npt.NDArray[np.intp], counts1: npt.NDArray[np.intp]) -> Array:
+    """Return posterior means of the log-likelihood ratios of ordered cells; neighbours share one unless cut apart."""
+    k = len(counts0)
+    total0, total1 = (np.append(0, np.cumsum(counts)) for counts in (counts0, counts1))
+    start, stop = np.meshgrid(np.arange(k + 1), np.arange(k + 1), indexing="ij")
+    valid = start < stop
+    in0, in1 = (np.where(valid, total[stop] - total[start], 0) for total in (total0, total1))
+    every = np.arange(total0[-1] + total1[-1] + 1)
+    cut = min(0.5, _CUTS / max(1, k - 1))
+    evidence, means = [], []
+    for prior in _ORDERED_PRIORS:
+        one, both = gammaln(every + prior), gammaln(every + 2 * prior)
+        piece = one[in0] + one[in1] - both[in0 + in1] - (2 * one[0] - both[0]) + (stop - start - 1) * np.log1p(-cut)
+        piece = np.where(valid, piece, -np.inf)
+        # before[j] is the log of the total weight of all partitions of the cells before j.
+        # after[i] is the log of the total weight of all partitions of the cells from i on.
+        before, after = np.zeros(k + 1), np.zeros(k + 1)
+        for j in range(1, k + 1):
+            before[j] = np.logaddexp.reduce(before[:j] + piece[:j, j]) + (np.log(cut) if j < k else 0.0)
+        for i in range(k - 1, -1, -1):
+            after[i] = np.logaddexp.reduce(after[i + 1 :] + piece[i, i + 1 :]) + (np.log(cut) if i > 0 else 0.0)
+        chance = np.exp(before[:, None] + piece + after[None, :] - before[k])  # posterior probabilities of intervals
+        ratio = np.log((in1 + prior) / (in0 + prior))
+        # For each cell, sum over the intervals that contain it: they begin at or before the cell and end after it.
+        covered = np.cumsum(np.where(valid, chance * ratio, 0.0), axis=0)
+        covered = np.cumsum(covered[:, ::-1], axis=1)[:, ::-1]
+        means.append(covered[np.arange(k), np.arange(1, k + 1)])
+        evidence.append(before[k])
+    weights = np.exp(np.array(evidence) - logsumexp(evidence))
+    return np.asarray(weights @ np.array(means))
+
+
+TIMED = slice(0, 17)  # the running time and the columns of the outputs that are used in addition
+
+
+def varied_features(outputs0: Array, outputs1: Array) -> bool:
+    """Return whether several of the latest columns vary; otherwise derived columns add no information."""
+    rows = np.concatenate([outputs0[-500:], outputs1[-500:]])
+    return int(np.any(rows != rows[0], axis=0).sum()) > 1
 
 
 @dataclass(frozen=True, slots=True)

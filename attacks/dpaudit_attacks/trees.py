@@ -19,7 +19,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dpaudit.numerics import FOLDS, Array, fit_logistic, in_fold
-from dpaudit_attacks.logistic import TIMED, varied_features
+from dpaudit_attacks.ratios import TIMED, varied_features
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,17 +12,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
-Array = npt.NDArray[np.float64]
-"""Type of an array of floating-point numbers with any shape."""
-
-AnyArray = npt.NDArray[Any]
-"""Type of an array with any element type and any shape."""
-
-Flags = npt.NDArray[np.bool_]
-"""Type of an array of booleans with any shape."""
-
-Integers = npt.NDArray[np.int64]
-"""Type of an array of 64-bit integers with any shape."""
+Array = npt.NDArray[np.float64]  # type of an array of floating-point numbers with any shape
+AnyArray = npt.NDArray[Any]  # type of an array with any element type and any shape
+Flags = npt.NDArray[np.bool_]  # type of an array of booleans with any shape
+Integers = npt.NDArray[np.int64]  # type of an array of 64-bit integers with any shape
 
 
 def log_choose(n: npt.ArrayLike, k: npt.ArrayLike) -> Array:

@@ -141,8 +141,7 @@ FAILURES: tuple[str, ...] = get_args(Failures)
 Resume = Literal["same", "anyway"]
 RESUMES: tuple[str, ...] = get_args(Resume)
 
-Confirm = int | Literal["never"] | None
-"""Number of fresh runs after a refutation; None lets the audit decide."""
+Confirm = int | Literal["never"] | None  # number of fresh runs after a refutation; None lets the audit decide
 
 BACKENDS = ("loky", "dask", "ray")  # where runs execute; the default is loky, which uses this machine
 POWER = 0.9  # probability of finding a violation that an audit reports as detectable; also the default of `plan`

@@ -21,26 +21,16 @@ if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
 
-Dataset = Any
-"""The input of a mechanism.  The mechanism defines the type of the input."""
-
-Record = Any
-"""One record of a dataset, or one cell of a record."""
-
-Output = Any
-"""The output of one run of a mechanism: a number, a vector, a data frame, or any other object."""
+Dataset = Any  # the input of a mechanism; the mechanism defines the type of the input
+Record = Any  # one record of a dataset, or one cell of a record
+Output = Any  # the output of one run of a mechanism: a number, a vector, a data frame, or any other object
 
 RawOutputs = Sequence[Output] | npt.NDArray[Any]
 """A sequence of outputs as a mechanism returned them.  Row i of an array is output i."""
 
-Parameters = Mapping[str, Any]
-"""Keyword arguments, by name."""
-
-Json = Any
-"""A value as `json.loads` returns it.  The code that reads such a value checks its type."""
-
-JsonObject = dict[str, Json]
-"""A JSON object, as `json.loads` returns it."""
+Parameters = Mapping[str, Any]  # keyword arguments, by name
+Json = Any  # a value as `json.loads` returns it; the code that reads such a value checks its type
+JsonObject = dict[str, Json]  # a JSON object, as `json.loads` returns it
 
 __all__ = ["Any", "Dataset", "Json", "JsonObject", "Output", "Parameters", "RawOutputs", "Record"]
 
@@ -150,8 +140,7 @@ Feature = tuple[Any, ...]
 Label = str | int | Feature
 """An argument of a feature: a short text or an integer, or a feature such as ("None",) or ("{}", 0.5)."""
 
-OUTPUT: Feature = ("output",)
-"""The output itself."""
+OUTPUT: Feature = ("output",)  # the output itself
 
 
 def words(feature: Label | float) -> str:

@@ -16,7 +16,8 @@ import yaml
 from dpaudit import AuditResult, OnlineAudit, Pair, audit
 from dpaudit.catalogue import Gaussian
 from dpaudit.cli.score_files import BadScores, read_scores_file
-from dpaudit.config import ConfigError, read_configs
+from dpaudit.config.files import read_configs
+from dpaudit.config.planned import ConfigError
 from dpaudit.config.sweeps import catalogues, cells_of, read_catalogue
 
 from .mutations import SCRAPS, VALUES, Random, Target, Wrong, encoded, of_bytes, of_text, of_values

@@ -12,9 +12,8 @@ from scipy import stats
 from dpaudit.learning.blocks import encoding_of
 from dpaudit.numerics import Array
 from dpaudit.outputs import Outputs
-from dpaudit_attacks.known_noise import KnownNoise
+from dpaudit_attacks.known_noise import RESPONSES, KnownNoise, best_places
 from dpaudit_attacks.ratios import FittedLaw
-from dpaudit_attacks.responses import RESPONSES, best_places
 
 Rng = np.random.Generator
 

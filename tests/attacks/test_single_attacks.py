@@ -15,11 +15,12 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.learning.attack import resolve_attacks
 from dpaudit.numerics import fit_logistic
 from dpaudit.outputs import Scale, Timed
-from dpaudit_attacks import ordered_events
+from dpaudit_attacks import ratios
 from dpaudit_attacks.bits import LastBit
 from dpaudit_attacks.knn import NearestNeighbours
 from dpaudit_attacks.logistic import Logistic, Spline
-from dpaudit_attacks.ordered_events import OrderedEvents, averaged_ratios
+from dpaudit_attacks.ordered_events import OrderedEvents
+from dpaudit_attacks.ratios import averaged_ratios
 from dpaudit_attacks.reachable_floats import ReachableFloats
 from dpaudit_attacks.trees import Trees
 
@@ -106,9 +107,9 @@ def test_the_table_says_what_the_regression_on_hinges_says(n: int) -> None:
 def slow(counts0: np.ndarray, counts1: np.ndarray) -> np.ndarray:
     """Compute the same average by a loop over all ways of cutting."""
     k = len(counts0)
-    cut = min(0.5, ordered_events._CUTS / (k - 1))
+    cut = min(0.5, ratios._CUTS / (k - 1))
     total, mean = 0.0, np.zeros(k)
-    for prior in ordered_events._PRIORS:
+    for prior in ratios._ORDERED_PRIORS:
         for cuts in itertools.product([False, True], repeat=k - 1):
             edges = [0, *(i + 1 for i, here in enumerate(cuts) if here), k]
             weight = cut ** sum(cuts) * (1 - cut) ** (k - 1 - sum(cuts))

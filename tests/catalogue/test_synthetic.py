@@ -15,7 +15,7 @@ from scipy.stats import kstest, laplace, norm
 
 from dpaudit.catalogue import BUILTIN
 from dpaudit.catalogue.synthetic_domain import SMALL, Domain, counts_of, drawn
-from dpaudit.config import read_configs
+from dpaudit.config.files import read_configs
 from dpaudit.pairs.pair import contradiction
 from dpaudit.pairs.search import SearchPairs
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dpaudit.config import ConfigError, read_text
+from dpaudit.config.files import read_text
+from dpaudit.config.planned import ConfigError
 from dpaudit.text import read_foreign
 
 from .command_line import CONFIG, Command

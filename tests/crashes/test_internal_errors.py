@@ -24,7 +24,7 @@ from dpaudit.cli import prepare_run, terminal
 from dpaudit.cli import runner as runner
 from dpaudit.cli.options import RunOptions
 from dpaudit.cli.terminal import INCONCLUSIVE, INTERNAL_ERROR, report_internal_error
-from dpaudit.config import read_configs
+from dpaudit.config.files import read_configs
 from dpaudit.result.values import Verdict
 
 from .command_line import CONFIG, Command, Copy, broken
@@ -139,7 +139,7 @@ def test_an_exit_code_of_1_that_no_command_chose_is_not_passed_on(monkeypatch: p
         sys.exit(1)
 
     monkeypatch.setattr(cli, "app", closed)
-    monkeypatch.setattr(terminal, "prepare", lambda: None)
+    monkeypatch.setattr(cli, "prepare", lambda: None)
     terminal.chosen_codes[:] = []
     with pytest.raises(SystemExit) as end:
         cli.main()

@@ -13,7 +13,16 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit import Pair, audit
-from dpaudit.engine.schedule import FIRST_TRIALS, GROWTH, FAIR_SHARE, Round, Spent, most_audits, next_release, next_round
+from dpaudit.engine.schedule import (
+    FAIR_SHARE,
+    FIRST_TRIALS,
+    GROWTH,
+    Round,
+    Spent,
+    most_audits,
+    next_release,
+    next_round,
+)
 from dpaudit.result.command_outcomes import State, changes, decided, stretches_of
 
 NEW = Spent(log_threshold=9.0, most=100_000)

@@ -20,8 +20,9 @@ from typer.testing import CliRunner
 import dpaudit.libraries.inside as package
 from dpaudit import Pair, PureDP, ZeroConcentratedDP, audit
 from dpaudit.cli.app import app
-from dpaudit.config import ConfigError, read_configs, read_text
+from dpaudit.config.files import read_configs, read_text
 from dpaudit.config.pair_models import numeric_arguments
+from dpaudit.config.planned import ConfigError
 from dpaudit.libraries import audit_subject, opendp, synthesizer
 from dpaudit.libraries.configured import LibraryCall, read
 from dpaudit.libraries.inside import opendp as inside

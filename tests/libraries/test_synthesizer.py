@@ -12,7 +12,8 @@ import pandas
 import pytest
 
 from dpaudit import ApproxDP, MechanismError, Pair, PureDP, SearchPairs, audit
-from dpaudit.config import ConfigError, PlannedAudit, read_configs
+from dpaudit.config.files import read_configs
+from dpaudit.config.planned import ConfigError, PlannedAudit
 from dpaudit.libraries import synthesizer
 from dpaudit.libraries.inside import synthesizer as inside
 from dpaudit.libraries.subject import UnknownSubject

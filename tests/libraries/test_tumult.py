@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from dpaudit import ApproxDP, Pair, PureDP, ZeroConcentratedDP, audit
-from dpaudit.config import read_text
+from dpaudit.config.files import read_text
 from dpaudit.libraries import Subject, tumult
 from dpaudit.libraries.inside import tumult as inside
 from dpaudit.libraries.subject import UnknownSubject

@@ -13,7 +13,8 @@ from scipy.stats import beta, chi2_contingency
 from typer.testing import CliRunner
 
 from dpaudit.cli.app import app
-from dpaudit.config import PlannedAudit, read_configs
+from dpaudit.config.files import read_configs
+from dpaudit.config.planned import PlannedAudit
 from dpaudit.running import IsolatedMechanism
 
 from .programs import needs_registry

@@ -11,7 +11,8 @@ from scipy.stats import kstest
 
 from dpaudit import audit
 from dpaudit.catalogue import BUILTIN
-from dpaudit.config import PlannedAudit, read_configs
+from dpaudit.config.files import read_configs
+from dpaudit.config.planned import PlannedAudit
 from dpaudit.pairs.pair import Pair
 from dpaudit.pairs.search import SearchPairs
 

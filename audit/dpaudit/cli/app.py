@@ -15,7 +15,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from dpaudit.cli import terminal
 from dpaudit.cli.bisect import bisect
 from dpaudit.cli.lookup import clean, convert, list_, plan, words
 from dpaudit.cli.options import RESUME_ANYWAY
@@ -25,6 +24,19 @@ from dpaudit.cli.run import compare, run
 from dpaudit.cli.scores import scores
 from dpaudit.cli.start import init, schema
 from dpaudit.cli.sweep import sweep
+from dpaudit.cli.terminal import (
+    INCONCLUSIVE,
+    NO_VIOLATION,
+    VIOLATION,
+    chosen_codes,
+    finish,
+    guarded,
+    handle_termination,
+    internal_error,
+    interrupted_code,
+    prepare,
+    show,
+)
 from dpaudit.settings import RESUMES
 from dpaudit.text import one_line
 
@@ -109,7 +121,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         from dpaudit.text import __version__
 
-        terminal.show(f"dpaudit {__version__}")
+        show(f"dpaudit {__version__}")
         raise typer.Exit
 
 
@@ -124,20 +136,20 @@ def options(
 
 def main() -> None:
     """Run the command `dpaudit` and exit with its code."""
-    terminal.prepare()
-    terminal.handle_termination()
-    code: int | str = terminal.NO_VIOLATION
+    prepare()
+    handle_termination()
+    code: int | str = NO_VIOLATION
     try:
         app()
     except SystemExit as end:
-        code = end.code if end.code is not None else terminal.NO_VIOLATION
-        if code == terminal.VIOLATION and terminal.chosen_codes != [terminal.VIOLATION]:
-            code = terminal.INCONCLUSIVE  # typer exits with 1 when it cannot write its output
+        code = end.code if end.code is not None else NO_VIOLATION
+        if code == VIOLATION and chosen_codes != [VIOLATION]:
+            code = INCONCLUSIVE  # typer exits with 1 when it cannot write its output
     except KeyboardInterrupt:
-        code = terminal.interrupted_code()
+        code = interrupted_code()
     except BaseException as error:
-        code = terminal.internal_error(error)
-    terminal.finish()
+        code = internal_error(error)
+    finish()
     sys.exit(code)
 
 
@@ -155,4 +167,4 @@ COMMANDS: dict[str, Callable[..., None]] = {
     )
 }
 for name, command in COMMANDS.items():
-    app.command(name, cls=Command, help=_help(command))(terminal.guarded(command))
+    app.command(name, cls=Command, help=_help(command))(guarded(command))

@@ -13,7 +13,8 @@ from dpaudit.cli.options import RunOptions
 from dpaudit.cli.prepare_run import NotReady, check_claims, load, prepare_folder, share_guarantee
 from dpaudit.cli.runner import Runner, loaded
 from dpaudit.cli.terminal import say
-from dpaudit.config import ConfigError, PlannedAudit, pinned_versions, side_by_side
+from dpaudit.config.planned import ConfigError, PlannedAudit
+from dpaudit.config.versions import pinned_versions, side_by_side
 from dpaudit.engine.schedule import most_audits, next_release
 from dpaudit.result.command_outcomes import Bisection, Release, State
 from dpaudit.result.values import Verdict
@@ -25,8 +26,7 @@ from dpaudit.text import nearest, shortened
 
 _OFFLINE_IN_A_ROW = 3  # number of releases in a row after which a network failure ends the search
 
-Audits = dict[str, PlannedAudit]
-"""The audits of one release, by their names without a version."""
+Audits = dict[str, PlannedAudit]  # the audits of one release, by their names without a version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,7 +61,8 @@ def bisect(
     """
     with waiting("loading", shown=not options.quiet):
         from dpaudit.cli.audit_releases import Search, release_range
-        from dpaudit.config import only_named, read_configs, requiring
+        from dpaudit.config.files import only_named, read_configs
+        from dpaudit.config.versions import requiring
         from dpaudit.result.command_outcomes import State
     audits = requiring(only_named(read_configs(configs), only or []), package)
     pythons = {one.config.mechanism.python_version for one in audits}

@@ -19,7 +19,7 @@ from dpaudit.text import one_line
 
 if TYPE_CHECKING:
     from dpaudit.claims import TradeoffFunction
-    from dpaudit.config import PlannedAudit
+    from dpaudit.config.planned import PlannedAudit
 
 KINDS = ("attacks", "claims", "mechanisms", "configs")
 
@@ -55,7 +55,8 @@ def list_(
 
 
 def _configs() -> list[tuple[str, str]]:
-    from dpaudit.config import ConfigError, read_configs
+    from dpaudit.config.files import read_configs
+    from dpaudit.config.planned import ConfigError
 
     rows: list[tuple[str, str]] = []
     for file in sorted(p for p in Path().rglob("*.y*ml") if p.suffix in (".yaml", ".yml")):

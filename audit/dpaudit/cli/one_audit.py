@@ -24,9 +24,9 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.cli.options import RunOptions
 from dpaudit.cli.prepare_run import NotReady, load
 from dpaudit.cli.terminal import command_line, drawn_line, is_terminal, print_traceback, report_internal_error, say
-from dpaudit.config import PlannedAudit
-from dpaudit.engine import progress_line
+from dpaudit.config.planned import PlannedAudit
 from dpaudit.engine.audit import Progress, audit
+from dpaudit.engine.progress_line import shown as progress_shown
 from dpaudit.engine.schedule import Round
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
@@ -200,7 +200,7 @@ def progress_bar(name: str, *, shown: bool) -> Iterator[Callable[[Progress], Non
     """Yield a function that shows the progress of one audit, and never raises; None if nothing is shown."""
     name = one_line(name)
     first = drawn_line(name) if shown and is_terminal(sys.stderr) else contextlib.nullcontext()
-    with first, progress_line.shown(shown, name) as update:
+    with first, progress_shown(shown, name) as update:
         yield update
 
 

@@ -14,7 +14,6 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from dpaudit.cli.terminal import refuse
-from dpaudit.result import RESULTS
 from dpaudit.rounding import comma_meant, read_number
 from dpaudit.settings import (
     BACKENDS,
@@ -28,6 +27,8 @@ from dpaudit.settings import (
     percent_meant,
 )
 from dpaudit.text import PAPERS, hint, nearest
+
+_RESULTS = Path("dpaudit-results")
 
 RESUME_ANYWAY = "--resume-anyway"
 """The hidden option that `--resume=anyway` is rewritten to: in typer an option always has a value or never has one."""
@@ -104,7 +105,7 @@ def file_meant(file: Path, endings: Sequence[str]) -> str:
     try:
         if file.exists():
             return ""
-        if (saved := Path(RESULTS) / file).is_file():
+        if (saved := _RESULTS / file).is_file():
             return f"; did you mean {saved}?"
         meant = nearest(file.name, sorted(one.name for one in file.parent.iterdir() if one.suffix in endings), 0.75)
     except OSError:
@@ -114,8 +115,7 @@ def file_meant(file: Path, endings: Sequence[str]) -> str:
 
 Configs = Annotated[list[Path], typer.Argument(metavar="CONFIG", help="Config files, or folders that hold them.")]
 
-RUNS, PLACES, SHOWN = "What is run", "Machines and files", "What is shown"
-"""Titles of groups of options in the help."""
+RUNS, PLACES, SHOWN = "What is run", "Machines and files", "What is shown"  # titles of groups of options in the help
 
 Jobs = Annotated[
     int | None,
@@ -149,9 +149,7 @@ Debug = Annotated[bool, option("Show the Python traceback of an error.", "--debu
 class RunOptions:
     """The options that `dpaudit run` and `dpaudit compare` share."""
 
-    output: Annotated[Path, option("Folder for the results.", "-o", "--output", metavar="DIR", panel=PLACES)] = Path(
-        RESULTS
-    )
+    output: Annotated[Path, option("Folder for the results.", "-o", "--output", metavar="DIR", panel=PLACES)] = _RESULTS
     trials: Annotated[
         int | None,
         whole_option(least=MIN_TRIALS, panel=RUNS, help="Maximum number of runs per dataset; overrides the configs."),

@@ -15,7 +15,7 @@ from typing import Any
 from dpaudit.claims import TradeoffFunction
 from dpaudit.cli.options import RunOptions
 from dpaudit.cli.terminal import keep_stdout, print_traceback, say
-from dpaudit.config import PlannedAudit
+from dpaudit.config.planned import PlannedAudit
 from dpaudit.result.atomic_write import link_in, refuse_link
 from dpaudit.result.suite import Promise
 from dpaudit.running import MechanismError

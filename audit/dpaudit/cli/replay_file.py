@@ -10,7 +10,8 @@ from typing import Any
 
 from dpaudit.cli.one_audit import progress_bar
 from dpaudit.cli.terminal import keep_stdout
-from dpaudit.config import ConfigError, PlannedAudit, read_configs, read_text
+from dpaudit.config.files import read_configs, read_text
+from dpaudit.config.planned import ConfigError, PlannedAudit
 from dpaudit.engine.arguments import execution_settings_of, pairs_of
 from dpaudit.engine.audit import Replay
 from dpaudit.engine.replay import replay, runs_of_replay, witness_with_region

@@ -102,12 +102,10 @@ def site(
     say(f"the index is {output / 'index.html'}")
 
 
-BISECTION = "bisection.json"
-"""The file of `dpaudit bisect` in the folder of the results; it is no result."""
+BISECTION = "bisection.json"  # the file of `dpaudit bisect` in the folder of the results; it is no result
 
 SWEEP = "sweep.json"
-SWEEP_PDF = "sweep.pdf"
-"""The file of `dpaudit sweep` in the folder of the results; it is no result."""
+SWEEP_PDF = "sweep.pdf"  # the file of `dpaudit sweep` in the folder of the results; it is no result
 
 
 def read_results(given: Sequence[Path]) -> list[tuple[Path, AuditResult]]:

@@ -16,7 +16,7 @@ from dpaudit_reports import FORMATS
 
 if TYPE_CHECKING:
     from dpaudit.cli.runner import Runner
-    from dpaudit.config import PlannedAudit
+    from dpaudit.config.planned import PlannedAudit
     from dpaudit.result.model import AuditResult
 
 _With = Annotated[
@@ -60,7 +60,8 @@ def run(
     internal error.
     """
     with waiting("loading", shown=not options.quiet):
-        from dpaudit.config import only_named, read_configs, with_locks, with_requirements
+        from dpaudit.config.files import only_named, read_configs
+        from dpaudit.config.versions import with_locks, with_requirements
     with waiting("reading", shown=not options.quiet and sys.stderr.isatty()):
         planned = only_named(with_requirements(read_configs(configs), with_ or []), only or [])
         planned = with_locks(planned, options.output) if locked else planned
@@ -179,7 +180,8 @@ def compare(
     if not options.quiet:
         say("loading ...")
     from dpaudit.cli.runner import write_file
-    from dpaudit.config import read_configs, side_by_side, with_locks
+    from dpaudit.config.files import read_configs
+    from dpaudit.config.versions import side_by_side, with_locks
     from dpaudit_reports import comparison, to_pdf
     from dpaudit_reports.terminal import tables_text
 

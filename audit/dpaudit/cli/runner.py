@@ -16,7 +16,8 @@ from dpaudit.cli.one_audit import End, EventLog, Outcome, Task, Workers, close_w
 from dpaudit.cli.options import RunOptions
 from dpaudit.cli.prepare_run import NotReady, check_claims, load, prepare_folder, share_guarantee
 from dpaudit.cli.terminal import command_line, complain, drawn_line, is_terminal, print_traceback, say
-from dpaudit.config import PlannedAudit, lock_file
+from dpaudit.config.planned import PlannedAudit
+from dpaudit.config.versions import lock_file
 from dpaudit.result.atomic_write import remove_placed, write_placed
 from dpaudit.result.files import as_text
 from dpaudit.result.model import AuditResult

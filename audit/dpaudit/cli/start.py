@@ -214,6 +214,6 @@ def init(
 
 def schema() -> None:
     """Print the JSON Schema of configs, which editors use for completion and checks."""
-    from dpaudit.config import schema as config_schema
+    from dpaudit.config.models import schema as config_schema
 
     show(json.dumps(config_schema(), indent=2))

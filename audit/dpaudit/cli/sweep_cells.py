@@ -16,7 +16,7 @@ from dpaudit.cli.prepare_run import NotReady, share_guarantee
 from dpaudit.cli.report import SWEEP
 from dpaudit.cli.runner import Runner, write_file
 from dpaudit.cli.terminal import say
-from dpaudit.config import PlannedAudit
+from dpaudit.config.planned import PlannedAudit
 from dpaudit.config.sweeps import SweepPlan
 from dpaudit.engine.schedule import Spent, next_round
 from dpaudit.inference.sequential.strategy import log_threshold

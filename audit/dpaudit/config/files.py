@@ -23,11 +23,8 @@ from dpaudit.running.worker import STANDARD_FILE, is_standard_file
 from dpaudit.settings import MAX_ENTRIES, percent_meant, shown
 from dpaudit.text import hint, nearest, read_foreign, relation_meant, shortened
 
-Place = tuple[str | int, ...]
-"""The keys and numbers of entries that lead to a value of a YAML file."""
-
-Lines = Mapping[Place, int]
-"""The line of each key and list entry."""
+Place = tuple[str | int, ...]  # the keys and numbers of entries that lead to a value of a YAML file
+Lines = Mapping[Place, int]  # the line of each key and list entry
 
 T = TypeVar("T")
 _SUFFIXES = (".yaml", ".yml")

@@ -33,8 +33,7 @@ from dpaudit.settings import (
 from dpaudit.text import hint, nearest
 from dpaudit.values import JsonObject
 
-FROM_MECHANISM = "from mechanism"
-"""Value of `claim` that selects the claim in the mechanism's attribute `claim`."""
+FROM_MECHANISM = "from mechanism"  # value of `claim` that selects the claim in the mechanism's attribute `claim`
 
 
 def builtin_mechanism(name: str, params: JsonObject | None) -> Any:

@@ -74,17 +74,13 @@ def numeric_arguments(arguments: Any) -> Any:
     return found
 
 
-Number = Annotated[float, BeforeValidator(number)]
-"""A number in a config."""
-
-Whole = Annotated[int, BeforeValidator(whole)]
-"""A whole number in a config."""
+Number = Annotated[float, BeforeValidator(number)]  # a number in a config
+Whole = Annotated[int, BeforeValidator(whole)]  # a whole number in a config
 
 
 _CHECKED_SIZE = 10  # number of records for the check of a search; mistakes in a search do not depend on this number
 
-ENDINGS = (".csv", ".json")
-"""The endings of the names of files with datasets."""
+ENDINGS = (".csv", ".json")  # the endings of the names of files with datasets
 
 Change = Literal["drop", "replace", "add"]
 CHANGES: Mapping[Change, Relation] = {"drop": "add_remove", "replace": "replace_one", "add": "add_remove"}

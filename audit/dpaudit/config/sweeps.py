@@ -26,8 +26,7 @@ from dpaudit.running.requirements import check_version
 from dpaudit.text import hint
 from dpaudit.values import JsonObject
 
-MAX_CELLS = 2_000
-"""Maximum number of cells of a catalogue.  The cells share the significance of the sweep."""
+MAX_CELLS = 2_000  # maximum number of cells of a catalogue; the cells share the significance of the sweep
 
 _PACKAGES = {  # the name of each library on the package index
     "opendp": "opendp",

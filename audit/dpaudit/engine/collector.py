@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.independence import Seen
 from dpaudit.inference.independence.signs import (
-    ENOUGH_OUTPUTS,
     FIRST_SHARE,
     SUSPICIOUS,
+    TESTED_OUTPUTS,
     Memory,
     coupling,
     dependence,
@@ -155,12 +155,12 @@ class Collector:
     def untested(self, compared: int | None) -> list[str]:
         """Return a warning if pairs, except the one `compared` between processes, have too few runs for a test."""
         pairs, runs = self.sampler.pairs, [len(memories[0].first) for memories in self._memories]
-        few = [pairs[index] for index, made in enumerate(runs) if 0 < made < ENOUGH_OUTPUTS and index != compared]
+        few = [pairs[index] for index, made in enumerate(runs) if 0 < made < TESTED_OUTPUTS and index != compared]
         if not few:
             return []
         where = f"pair {few[0]}" if len(few) == 1 else f"{len(few)} of {len(pairs)} pairs, the first is {few[0]}"
         words = "no test checked whether runs are independent: fewer than"
-        return [f"{words} {ENOUGH_OUTPUTS} runs per dataset ({where})"]
+        return [f"{words} {TESTED_OUTPUTS} runs per dataset ({where})"]
 
     def _signs(self, pair: int, significance: float) -> list[str]:
         """Test whether runs of a pair are dependent; outputs and scores each get half of the significance."""

@@ -24,8 +24,7 @@ from dpaudit.numerics import Array, bisect, geometric_mean
 from dpaudit.settings import DEFAULTS, POWER, check_confidence
 from dpaudit.text import facts_html
 
-LEARNING = 1.2
-"""Mean trials with learned scores, divided by mean trials with known scores; see benchmarks/HISTORY.md."""
+LEARNING = 1.2  # mean trials with learned scores, divided by mean trials with known scores; see benchmarks/HISTORY.md
 
 # With learned scores, a quantile of the trials is at most SLOWEST times the same quantile with known scores, plus
 # HEAD_START.  Learning adds the largest share if few trials are needed.  `benchmarks/calibration.py` checks

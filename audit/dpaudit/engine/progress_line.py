@@ -15,10 +15,8 @@ from typing import Any, TextIO
 from dpaudit.engine.collector import Progress
 from dpaudit.text import encodable, one_line
 
-INTERVAL = 5.0
-"""Seconds between two lines in a log."""
-NAME_COLUMNS = 16
-"""Characters of the name that are shown before any other part of the line."""
+INTERVAL = 5.0  # seconds between two lines in a log
+NAME_COLUMNS = 16  # characters of the name that are shown before any other part of the line
 _REDRAWN = 0.2  # minimum seconds between two changes of a line
 _BAR = 20  # columns of the bar
 _NOTEBOOK = 110  # columns of a line in a notebook

@@ -24,8 +24,7 @@ from dpaudit.result.values import VIEW_WORDS, Condition, Interval, Region
 from dpaudit.text import one_line, shortened
 from dpaudit.values import OUTPUT, Feature, Label, words
 
-PROBES = 4000
-"""Maximum number of outputs of each dataset that are used to describe a region."""
+PROBES = 4000  # maximum number of outputs of each dataset that are used to describe a region
 
 _LISTED = 12  # maximum number of distinct outputs that are listed one by one
 _SAME, _NEARLY = 0.99, 0.85  # agreement at which a feature replaces the score; agreement at which it is also named

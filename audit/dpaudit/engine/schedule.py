@@ -56,14 +56,9 @@ from itertools import pairwise
 
 from dpaudit.result.command_outcomes import State, changes, decided
 
-FIRST_TRIALS = 300
-"""Number of runs per dataset in the first round, over all pairs of the cell."""
-
-GROWTH = 3.0
-"""Factor between the numbers of runs of two rounds of a cell."""
-
-FAIR_SHARE = 0.25
-"""Each cell of a sweep, and each pair of an audit, gets at least this part of an even share."""
+FIRST_TRIALS = 300  # number of runs per dataset in the first round, over all pairs of the cell
+GROWTH = 3.0  # factor between the numbers of runs of two rounds of a cell
+FAIR_SHARE = 0.25  # each cell of a sweep, and each pair of an audit, gets at least this part of an even share
 
 _USEFUL_GROWTH = 1.3  # a round with a smaller factor would mostly repeat what the cell has learned
 _SOME_EVIDENCE = 1.0  # nats; less evidence often arises by chance

@@ -120,8 +120,7 @@ class Coins(NamedTuple):
 _UNFAIR = 1e-6  # probability with which fair coins are called unfair
 _SUSPICIOUS = 0.05  # several runs that all include half are suspicious if fair coins do so with less probability
 KINDS: tuple[Line, Line] = ("canaries", "inclusion")  # of lines that differ in their laws
-DELTA = 1e-5
-"""Delta of the bounds of epsilon if the claim names none."""
+DELTA = 1e-5  # delta of the bounds of epsilon if the claim names none
 
 
 def coins_of(
@@ -243,11 +242,8 @@ def signs_of_dependence(
     return tuple(found)
 
 
-LARGER = 1.2
-"""Factor of the claim's parameter for which `scores_needed` says how many scores find the violation."""
-
-MAX_SCORES = 262_144
-"""Maximum number of scores that a plan tries."""
+LARGER = 1.2  # factor of the claim's parameter for which `scores_needed` says how many scores find the violation
+MAX_SCORES = 262_144  # maximum number of scores that a plan tries
 
 
 def plan_scores(

@@ -17,8 +17,7 @@ import numpy as np
 from dpaudit.numerics import Array
 from dpaudit.text import hint
 
-Seen = Any
-"""A batch of n outputs in the view that an attack requests.  The attack's member `sees` determines the type."""
+Seen = Any  # a batch of n outputs in the view that an attack requests; the attack's member `sees` determines the type
 
 Scorer = Callable[[Seen], Array]
 """A function that maps n outputs, in the view that the attack requests, to n scores.

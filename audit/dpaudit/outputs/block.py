@@ -30,8 +30,7 @@ from dpaudit.outputs.plain import (
 from dpaudit.outputs.tables import Parts
 from dpaudit.values import Output, RawOutputs
 
-View = RawOutputs
-"""The form in which an attack receives n outputs: an array of n rows, or a list of n outputs."""
+View = RawOutputs  # the form in which an attack receives n outputs: an array of n rows, or a list of n outputs
 
 VIEWS = ("features", "derived", "bits", "queries", "natural", "timed")
 

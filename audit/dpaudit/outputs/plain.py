@@ -38,8 +38,7 @@ from dpaudit.numerics import AnyArray, Array
 from dpaudit.outputs.entries import OutputError, encoder_of, is_missing
 from dpaudit.values import Output, RawOutputs
 
-Plain = AnyArray
-"""An array of shape (n,) or (n, d) that contains integers, floats or booleans."""
+Plain = AnyArray  # an array of shape (n,) or (n, d) that contains integers, floats or booleans
 
 _MAX_COLUMNS = 1024  # maximum length of an output vector that is read completely; longer vectors are summarised
 _WORDS = {float: "float", int: "integer", bool: "boolean"}

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from dpaudit.config import PlannedAudit
 from dpaudit.config.models import builtin_mechanism
+from dpaudit.config.planned import PlannedAudit
 from dpaudit.libraries.configured import GENERATORS, ROWS
 from dpaudit.libraries.inside import diffprivlib, opendp
 from dpaudit.reproduce.literals import (

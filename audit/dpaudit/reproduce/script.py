@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpaudit.config import ConfigError, PlannedAudit, read_text
+from dpaudit.config.files import read_text
+from dpaudit.config.planned import ConfigError, PlannedAudit
 from dpaudit.libraries.configured import GENERATORS
 from dpaudit.reproduce.calls import Call, call_of_config, call_of_python
 from dpaudit.reproduce.event import TEST, Event, Inequality, event_of, strongest
@@ -18,8 +19,7 @@ from dpaudit.result.words import words_of
 from dpaudit.rounding import lower, percent, percent_at_least
 from dpaudit.values import restored
 
-MAX_LINES = 40
-"""Maximum number of lines of a script."""
+MAX_LINES = 40  # maximum number of lines of a script
 
 _LEVEL = 0.001  # the largest p-value that refutes the claim, as in a replay
 _FEW = "may be too few to refute the claim, because the counts of the audit hardly contradict the tested inequality"

@@ -2,6 +2,3 @@
 
 Methods of `AuditResult` draw reports and call `dpaudit_reports`; this import cycle is intended.
 """
-
-RESULTS = "dpaudit-results"
-"""Folder of `dpaudit run`, in the folder in which the command runs."""

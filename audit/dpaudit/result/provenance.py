@@ -146,8 +146,7 @@ def key(name: str) -> str:
 Design = Literal["many runs", "one run", "step by step", "sequential", "fixed"]
 """The design of an audit of training: a function of `dpaudit.training`, or the method of `dpaudit.audit`."""
 
-BARS = 30
-"""Number of bars of the histograms."""
+BARS = 30  # number of bars of the histograms
 
 _OUTSIDE = 0.005  # share of all scores beyond each end of the histograms; the last bars count these scores
 

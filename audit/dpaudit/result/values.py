@@ -29,8 +29,7 @@ dependent runs make it invalid, so the verdict is inconclusive.
 
 Counted = Literal["moving", "later", "frozen", "guesses"]
 
-NEAR = 0.2
-"""Largest p-value of a region's counts at which the region comes near a violation; see `Witness.p_value`."""
+NEAR = 0.2  # largest p-value of a region's counts at which the region comes near a violation; see `Witness.p_value`
 
 
 class Verdict(enum.Enum):

@@ -47,8 +47,7 @@ THIS_PROCESS = "measured in dpaudit's process, around each call of the mechanism
 ENVIRONMENT = "measured in the private environment, around each call of the mechanism"
 REPORTED = "reported by the program"
 OUTSIDE = "measured from request to answer"
-CLOCKS = (THIS_PROCESS, ENVIRONMENT, REPORTED, OUTSIDE)
-"""The ways to measure running times, as results state them."""
+CLOCKS = (THIS_PROCESS, ENVIRONMENT, REPORTED, OUTSIDE)  # the ways to measure running times, as results state them
 
 
 class RunTimeout(BaseException):

@@ -36,8 +36,7 @@ from dpaudit.running.wire import HEADER, frame, frame_size, own_streams, receive
 from dpaudit.values import Parameters
 
 _LOCK, _REENTRANT_LOCK = type(threading.Lock()), type(threading.RLock())
-Made = tuple[Outcome, Outcome]
-"""The outcomes of the runs of one process on d0 and on d1."""
+Made = tuple[Outcome, Outcome]  # the outcomes of the runs of one process on d0 and on d1
 
 
 class NotPossible(Exception):

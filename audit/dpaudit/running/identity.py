@@ -57,8 +57,7 @@ class Partial(str):
     types: str
 
 
-Identity = Mapping[str, str | Secret]
-"""The parts of an identity by name, as texts or secrets."""
+Identity = Mapping[str, str | Secret]  # the parts of an identity by name, as texts or secrets
 
 
 def public(parts: Identity) -> dict[str, str]:

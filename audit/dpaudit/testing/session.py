@@ -129,8 +129,7 @@ class Chain:
 FORMAT = "dpaudit-baseline/1"
 _MAX_FINGERPRINTS = 2000  # of one test; each audit has at most four, and the file must not grow for ever
 
-Record = dict[str, Any]
-"""Record of one audit, as plain JSON values that workers of pytest-xdist can send."""
+Record = dict[str, Any]  # record of one audit, as plain JSON values that workers of pytest-xdist can send
 
 
 class BaselineError(Exception):
@@ -330,8 +329,7 @@ class Allowance:
         return int.from_bytes(hashlib.sha256(address.encode()).digest()[:4], "little")
 
 
-current: Allowance | None = None
-"""Allowance of the running test; None if the plugin does not count it."""
+current: Allowance | None = None  # allowance of the running test; None if the plugin does not count it
 
 instead: Callable[..., None] | None = None
 """Function that a running replay calls before each audit, with the arguments of the audit."""

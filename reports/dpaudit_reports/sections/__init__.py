@@ -26,8 +26,7 @@ from dpaudit_reports.sections.details import (
     training,
 )
 
-Section: TypeAlias = Callable[[AuditResult], tuple[Block, ...]]
-"""Maps a result to the blocks of a section."""
+Section: TypeAlias = Callable[[AuditResult], tuple[Block, ...]]  # maps a result to the blocks of a section
 
 SECTIONS: tuple[Section, ...] = (
     *(verdict, warnings, numbers, picture, advice, repeat, facts),

@@ -54,8 +54,7 @@ def _files(entries: Sequence[Entry], title: str, url: str) -> Iterator[tuple[str
     yield "index.html", index(entries, title)
 
 
-ADDRESS = r"[a-z0-9]+(?:-[a-z0-9]+)*-[0-9a-f]{16,64}"
-"""Pattern of the addresses that `addresses` returns."""
+ADDRESS = r"[a-z0-9]+(?:-[a-z0-9]+)*-[0-9a-f]{16,64}"  # pattern of the addresses that `addresses` returns
 
 
 def digest_of(result: AuditResult) -> str:

@@ -137,8 +137,7 @@ def neighbours(bits: Bits, lag: int) -> Array:
 
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _FREQUENT = 3  # maximum number of frequent values for which there is a question
-Bits = npt.NDArray[np.bool_]
-"""Answers to k yes/no questions about each of n outputs; shape (k, n)."""
+Bits = npt.NDArray[np.bool_]  # answers to k yes/no questions about each of n outputs; shape (k, n)
 
 
 def columns_of(values: Array) -> Array:
@@ -188,8 +187,7 @@ def two_sided(x: int, total: int, marked: int, drawn: int) -> float:
     return min(1.0, 2 * tail * (1 + 1e-6))  # the factor exceeds the rounding error of the sum
 
 
-Whole = int | npt.NDArray[np.intp]
-"""Type of an integer or an array of integers."""
+Whole = int | npt.NDArray[np.intp]  # type of an integer or an array of integers
 
 
 def most_suspicious(suspicions: Iterable[tuple[float, str]], tests: int, significance: float) -> list[str]:

@@ -28,8 +28,7 @@ from dpaudit.inference.independence.correlation import (
 from dpaudit.numerics import Array, log_choose
 from dpaudit.values import Output, RawOutputs
 
-SUSPICIOUS = 1e-9
-"""Joint significance of all tests of dependence in an audit."""
+SUSPICIOUS = 1e-9  # joint significance of all tests of dependence in an audit
 
 FIRST_CHECKPOINT = 100
 """Minimum number of runs of an audit; an audit that stops earlier makes additional runs to test for dependence.
@@ -38,8 +37,7 @@ The outputs of the additional runs do not count as evidence.  With 100 runs, the
 most random walks.  If each run takes a second, 100 runs take less than two minutes.
 """
 
-TESTED_OUTPUTS = 30
-"""Minimum number of outputs of a dataset for a test of dependence."""
+TESTED_OUTPUTS = 30  # minimum number of outputs of a dataset for a test of dependence
 
 KEPT, _KEPT_BYTES = 4000, 2**27  # maximum number and total bytes of outputs in a list of Memory
 
@@ -57,8 +55,7 @@ CHECKPOINTS = (
 _LONG = 1024  # numbers in a row of an array from which on it stays an array, as in `outputs.plain`
 _GROWTH = 1.2  # ratio of successive numbers of runs after which `Memory.thinned` is tested
 
-FIRST_SHARE = 0.5 / len(CHECKPOINTS)
-"""Share of the significance for the tests at each of the `CHECKPOINTS`."""
+FIRST_SHARE = 0.5 / len(CHECKPOINTS)  # share of the significance for the tests at each of the `CHECKPOINTS`
 
 
 @dataclass
@@ -211,7 +208,7 @@ def dependence(keys: Sequence[Hashable], values: Array, significance: float = SU
     """Test whether the runs on one dataset are independent, and describe the findings.
 
     Keys are in the order of the runs, and equal if and only if the outputs are; without keys, only `values`, numbers of
-    each output (n,) or (n, k), are tested.  One sentence for each finding; none with fewer than `TESTED_OUTPUTS` outputs.
+    each output (n,) or (n, k), are tested.  The test needs `TESTED_OUTPUTS` outputs.
 
     Theorem:
         If the runs are exchangeable, P[the result is not empty] <= significance.

@@ -186,8 +186,7 @@ def _ranks(values: Array) -> Array:
     return ranks
 
 
-Multiplicities = npt.ArrayLike
-"""How often each of the different scores of one side occurs, (D,), integers >= 1."""
+Multiplicities = npt.ArrayLike  # how often each of the different scores of one side occurs, (D,), integers >= 1
 
 _LARGEST = 64  # larger multiplicities share one weight, which is at most 0
 _PAIRS = (

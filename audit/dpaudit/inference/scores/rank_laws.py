@@ -48,11 +48,11 @@ from scipy.special import betaincinv, expit
 from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.comparison import Curve
 from dpaudit.claims.envelope import Envelope
-from dpaudit.inference import one_run
-from dpaudit.inference.one_run import number_factor
-from dpaudit.inference.scores import runs
+from dpaudit.inference.one_run import number_factor, p_value_exact, shape_of
+from dpaudit.inference.one_run import p_value as one_run_p_value
 from dpaudit.inference.scores.ranks import Blocks, Counts, Statistic
 from dpaudit.inference.scores.runs import chords, draw_independent, levels
+from dpaudit.inference.scores.runs import p_value as runs_p_value
 from dpaudit.numerics import Array, bisect_integers, kept, read_only
 
 Draw = Callable[[int, np.random.Generator], Counts]
@@ -111,7 +111,7 @@ class Independent:
 
     def of_count(self, claim: TradeoffFunction, counted: int) -> float:
         """Return the p-value of a number of right guesses."""
-        return runs.p_value(claim, self.blocks.bottom, self.blocks.top, self.blocks.top, counted)
+        return runs_p_value(claim, self.blocks.bottom, self.blocks.top, self.blocks.top, counted)
 
     def draw(self, curve: Curve, draws: int, rng: np.random.Generator) -> Counts:
         """Draw right guesses, (draws, blocks), if scores are independent likelihood ratios on a curve."""
@@ -210,10 +210,10 @@ class Inclusion:
         """
         m, rare = self.blocks.scores, min(self.share, 1 - self.share)
         if rare == 0.5:
-            return min(1.0, self.factor * one_run.p_value(claim, m, self.guesses, counted))
-        shape = one_run.shape_of(claim)
+            return min(1.0, self.factor * one_run_p_value(claim, m, self.guesses, counted))
+        shape = shape_of(claim)
         epsilon = shape.epsilon + math.log(rare / (1 - rare))
-        found = one_run.p_value_exact(epsilon, rare * shape.delta, m, self.guesses, counted)
+        found = p_value_exact(epsilon, rare * shape.delta, m, self.guesses, counted)
         return min(1.0, self.factor * float(np.min(found)))
 
     def draw(self, curve: Curve, draws: int, rng: np.random.Generator) -> Counts:

@@ -73,8 +73,7 @@ def log_optimal(returns: Array, weights: Array) -> Array:
     return x
 
 
-THRESHOLDS = 32
-"""Default number of thresholds that divide the outputs of an alternative into bins of equal probability."""
+THRESHOLDS = 32  # default number of thresholds that divide the outputs of an alternative into bins of equal probability
 
 _STRONGEST = 10  # maximum number of additional thresholds at which the claim is violated most clearly
 _SLOPES = np.concatenate([-np.geomspace(1e-3, 30, 120)[::-1], [0.0], np.geomspace(1e-3, 30, 120)])

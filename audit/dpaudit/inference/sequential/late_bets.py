@@ -48,11 +48,8 @@ from dpaudit.inference.sequential.planned import Planned, planned_laws
 from dpaudit.inference.sequential.strategy import Counts, Strategy, strategy
 from dpaudit.numerics import Array
 
-STAGES = 48
-"""Number of times at which the late bet is chosen."""
-
-MOST_STAGES = 200
-"""Largest number of late bets: the bet is also chosen again if the attacks on its pair were dropped."""
+STAGES = 48  # number of times at which the late bet is chosen
+MOST_STAGES = 200  # largest number of late bets: the bet is also chosen again if the attacks on its pair were dropped
 
 LATE_LOG_E = -0.5
 """Smallest log-wealth, in nats, at which all wealth is put on one bet.
