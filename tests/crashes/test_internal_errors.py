@@ -33,7 +33,7 @@ from .command_line import CONFIG, Command, Copy, broken
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        ("dpaudit.config.read_configs", ("run", "c.yaml")),
+        ("dpaudit.config.files.read_configs", ("run", "c.yaml")),
         ("dpaudit.cli.runner.Runner.run", ("run", "c.yaml")),
         ("dpaudit.engine.plan.plan", ("plan", "pure(epsilon=1)", "pure(epsilon=2)")),
         ("dpaudit.claims.parse_claim", ("convert", "pure(epsilon=1)")),
