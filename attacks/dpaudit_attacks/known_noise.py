@@ -168,9 +168,7 @@ def _agrees(law: Fitted, x0: Array, x1: Array) -> bool:
     return statistic <= float(chdtri(max(1, 2 * len(edges) - 3), LEVEL))
 
 
-# probability that the test of categories rejects a law that is right; with a lower one, it would accept shifted uniform
-# noise for too long
-_CATEGORIES_LEVEL = 1e-2
+_CATEGORIES_LEVEL = 1e-2  # of the test of categories; a lower one would accept shifted uniform noise for too long
 _NODES = np.linspace(-4.0, 4.0, 33)  # values of L at which predictions are averaged, in standard errors
 
 

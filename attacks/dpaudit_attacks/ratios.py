@@ -20,10 +20,7 @@ _PRIORS = np.array([0.5, 1.0, 2.0, 4.0, 16.0, 64.0, 256.0])
 
 
 def shrunken_ratios(counts0: Array, counts1: Array) -> Array:
-    """Return the log-likelihood ratio of each label, shrunken towards 0.
-
-    The pseudo-count (0.5: Krichevsky & Trofimov 1981) is the one with the best leave-one-out predictions.
-    """
+    """Return the log ratio of each label with the best-predicting pseudo-count (0.5: Krichevsky & Trofimov 1981)."""
     priors = _PRIORS[:, None]
     miss1 = np.log1p((counts0 + priors) / np.maximum(counts1 - 1 + priors, 1e-9))
     miss0 = np.log1p((counts1 + priors) / np.maximum(counts0 - 1 + priors, 1e-9))
@@ -107,8 +104,7 @@ def averaged_ratios(counts0: npt.NDArray[np.intp], counts1: npt.NDArray[np.intp]
         one, both = gammaln(every + prior), gammaln(every + 2 * prior)
         piece = one[in0] + one[in1] - both[in0 + in1] - (2 * one[0] - both[0]) + (stop - start - 1) * np.log1p(-cut)
         piece = np.where(valid, piece, -np.inf)
-        # before[j] is the log of the total weight of all partitions of the cells before j.
-        # after[i] is the log of the total weight of all partitions of the cells from i on.
+        # log total weights of all partitions of the cells before j, and from i on
         before, after = np.zeros(k + 1), np.zeros(k + 1)
         for j in range(1, k + 1):
             before[j] = np.logaddexp.reduce(before[:j] + piece[:j, j]) + (np.log(cut) if j < k else 0.0)

@@ -9,12 +9,7 @@ import re
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal, localcontext
 
-FUNCTIONS: dict[str, Callable[[float], float]] = {
-    "log": math.log,
-    "ln": math.log,
-    "exp": math.exp,
-    "sqrt": math.sqrt,
-}
+FUNCTIONS: dict[str, Callable[[float], float]] = {"log": math.log, "ln": math.log, "exp": math.exp, "sqrt": math.sqrt}
 _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,

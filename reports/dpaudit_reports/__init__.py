@@ -136,7 +136,6 @@ def write_site(
     are missing now are removed; no other file of the folder is changed.
 
     Args:
-        results: The results.
         folder: The folder, which is created if it does not exist.
         title: The title of the index; None for "Privacy audits".
         url: The address at which the folder will be published, for the links of the JSON feed; "" if it is not known.

@@ -44,10 +44,7 @@ def document(results: Sequence[AuditResult], sections: Sequence[Section] = SECTI
 
 
 def comparison(
-    audits: Mapping[str, Mapping[str, AuditResult]],
-    missing: Mapping[tuple[str, str], str],
-    *,
-    full: bool = False,
+    audits: Mapping[str, Mapping[str, AuditResult]], missing: Mapping[tuple[str, str], str], *, full: bool = False
 ) -> Document:
     """Return a document that shows audits of several versions side by side."""
     named = [(f"{audit} – {version}", r) for audit, versions in audits.items() for version, r in versions.items()]

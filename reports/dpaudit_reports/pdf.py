@@ -21,10 +21,8 @@ from dpaudit.text import PAPERS, printable
 from dpaudit_reports.blocks import Document
 from dpaudit_reports.figures import style
 
-# The first attempt uses Typst's own fonts, which include Latin, Greek and Cyrillic, and give the same bytes on every
-# machine.  If these fonts lack a script, such as Chinese, the second attempt uses the fonts of this machine.  The third
-# attempt adds Last Resort, a font of matplotlib that draws a sign for each script.  The last attempt omits PDF/UA,
-# which forbids characters without a glyph.
+# The attempts use Typst's own fonts (Latin, Greek, Cyrillic), which give the same bytes on every machine; those of this
+# machine; also Last Resort, a font of matplotlib with a sign for each script; and no PDF/UA, which demands all glyphs.
 _UA: dict[str, Any] = {"pdf_standards": ["ua-1"]}
 _ATTEMPTS: tuple[tuple[dict[str, Any], str], ...] = (
     ({**_UA, "ignore_system_fonts": True}, ""),

@@ -41,13 +41,7 @@ from dpaudit_reports.figures.tradeoff import (
 from dpaudit_reports.verdicts import title_of
 
 # The colours are those of Okabe and Ito without yellow, which is too light for a line.  Lines also differ by dashes.
-LOOKS = (
-    ("#000000", "-"),
-    ("#0072B2", "--"),
-    ("#D55E00", "-."),
-    ("#009E73", ":"),
-    ("#CC79A7", (0, (5, 1, 1, 1, 1, 1))),
-)
+LOOKS = (("#000000", "-"), ("#0072B2", "--"), ("#D55E00", "-."), ("#009E73", ":"), ("#CC79A7", (0, (5, 1, 1, 1, 1, 1))))
 _Artist = Any  # objects of matplotlib
 _Looks = dict[str, _Artist]  # arguments of its methods
 _LINE, _CLAIM, _GROUND = "dpaudit-line", "dpaudit-claim", "dpaudit-ground"  # gids of what a plot has drawn

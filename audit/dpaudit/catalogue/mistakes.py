@@ -92,10 +92,7 @@ class ReusedNoise(Unit, inputs=RECORDS, private=False):
 
 
 class MeanOfTrueCount(Unit, inputs=_UNIT, private=False):
-    """Wrong: mean of values in [0, 1] plus Lap(1 / (epsilon m)), whose scale reveals the true count m.
-
-    An empty dataset has no noise at all, so there is no finite epsilon.
-    """
+    """Wrong: mean of m values in [0, 1] plus Lap(1 / (epsilon m)), whose scale reveals m, infinite for m = 0."""
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         clamped = np.clip(np.nan_to_num(vector(dataset)), 0.0, 1.0)

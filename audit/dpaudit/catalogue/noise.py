@@ -151,10 +151,7 @@ class TruncatedGeometric(Pure, inputs=_COUNT, private=True):
 
 @dataclass(frozen=True)
 class LaplaceParallel(Pure, inputs=ANSWER, private=True):
-    """`times` noisy copies of one number, each plus Lap(times / epsilon): epsilon-DP.
-
-    Bichsel, Steffen, Bogunovic & Vechev 2021, "DP-Sniper", Table I.
-    """
+    """`times` noisy copies of one number plus Lap(times / epsilon): epsilon-DP.  Bichsel et al. 2021, Table I."""
 
     times: int = 20
 
@@ -170,10 +167,7 @@ class NoisyHistogram1(Pure, inputs=_CELLS, private=True):
 
 
 class NoisyHistogram2(Pure, inputs=_CELLS, private=False):
-    """Wrong: each x_i + Lap(epsilon), which is (1 / epsilon)-DP.
-
-    Ding et al. 2018, section 5.2.  delta(.1) = .993 for epsilon = .1.
-    """
+    """Wrong: each x_i + Lap(epsilon), (1 / epsilon)-DP; delta(.1) = .993 for epsilon = .1 (Ding et al. 2018, 5.2)."""
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         return with_laplace(dataset, n, rng, self.epsilon)

@@ -57,10 +57,8 @@ def compose(*claims: TradeoffFunction) -> TradeoffFunction:
     The composition of T(P, Q) and T(P', Q') is T(P x P', Q x Q'); see Dong, Roth & Su 2022, Def. 5 and Thm 4.  It has a
     closed form for Gaussian claims, for zCDP claims, and for Renyi claims with the same orders.  For pure and
     approximate DP, it is exact with at most 2^17 distinct outcomes.  Others are computed by privacy-loss distributions
-    (`claims.accounting`), and their methods raise ImportError if dp-accounting is not installed.
-
-    Raises:
-        ValueError: If no claim is given, an argument is no claim, or the claims have different neighbouring relations.
+    (`claims.accounting`), and their methods raise ImportError if dp-accounting is not installed.  ValueError if no
+    claim is given, an argument is no claim, or the claims have different neighbouring relations.
     """
     for claim in claims:
         if not isinstance(claim, TradeoffFunction):

@@ -17,9 +17,7 @@ from dpaudit.text import SIGNS
 _Trials = Annotated[
     int | None,
     whole_option(
-        "Number of fresh runs per dataset to count.  Default: derived from the result.",
-        least=MIN_TRIALS,
-        panel=RUNS,
+        "Number of fresh runs per dataset to count.  Default: derived from the result.", least=MIN_TRIALS, panel=RUNS
     ),
 ]
 _Extend = Annotated[
@@ -27,21 +25,17 @@ _Extend = Annotated[
 ]
 _Seed = Annotated[int | None, whole_option("Seed of the fresh runs; random if omitted.", panel=RUNS)]
 _Folder = Annotated[
-    Path | None,
-    option("Folder of the config, if the config has moved since the audit.", metavar="DIR", panel=PLACES),
+    Path | None, option("Folder of the config, if the config has moved since the audit.", metavar="DIR", panel=PLACES)
 ]
 _Jobs = Annotated[int | None, whole_option("Number of worker processes; -1 uses all cores.  Default: 1.", panel=PLACES)]
 _DryRun = Annotated[
     bool,
     option(
-        "List the code, the claim and the number of runs of the replay, without running it.",
-        "--dry-run",
-        panel=RUNS,
+        "List the code, the claim and the number of runs of the replay, without running it.", "--dry-run", panel=RUNS
     ),
 ]
 _Unlocked = Annotated[
-    bool,
-    option("Let the installer choose packages; do not require the audit's hashes.", "--unlocked", panel=RUNS),
+    bool, option("Let the installer choose packages; do not require the audit's hashes.", "--unlocked", panel=RUNS)
 ]
 _Quiet = Annotated[bool, option("Hide progress; show only the result.", "-q", "--quiet", panel=SHOWN)]
 

@@ -145,10 +145,7 @@ class MechanismConfig(Strict):
 
 
 class AuditConfig(Strict):
-    """One audit of a config file.
-
-    `dpaudit schema` prints the fields with their descriptions.
-    """
+    """One audit of a config file.  `dpaudit schema` prints the fields with their descriptions."""
 
     name: str = Field(description="name of the audit; its results are written to NAME.json and NAME.pdf")
     source: str = Field("", description="source of the claim, e.g. a URL")

@@ -78,79 +78,67 @@ def audit(
 
     Args:
         mechanism: A callable `(dataset, rng) -> output`, or an object with `sample(dataset, n, rng)` that returns n
-            outputs.  The runs must be independent of each other.  The guarantee rests on this assumption alone.  Each
-            call gets a copy of the dataset, and each output is copied when it is returned.
+            outputs.  The guarantee rests on one assumption: the runs are independent of each other.  Each call gets a
+            copy of the dataset, and each output is copied when it is returned.
         claim: The claim to test, or text for `parse_claim`.  It applies to both orders of each pair.
         pairs: Pairs of neighbouring datasets, or a `SearchPairs`.  The claim is refuted if it fails on any pair.
             Trials go to the pairs on which evidence grows.
         attacks: "auto", the name of an attack, an `Attack`, or several of these.
-        trials: Maximum number of runs on each dataset, over all pairs.  Choose this number before the audit: after
-            half of the runs, a sequential audit bets on a refutation within the others; see
-            `inference.sequential.late_bets`.  To continue with more trials, give a `store` from the start; otherwise
-            use another seed.
+        trials: Maximum number of runs on each dataset, over all pairs.  Choose it before the audit: after half of the
+            runs, a sequential audit bets on a refutation within the others; see `inference.sequential.late_bets`.  To
+            continue with more trials, give a `store` from the start; otherwise use another seed.
         confidence: Between 0 and 1.  A true claim is called violated with probability at most 1 - confidence, whenever
-            the audit stops.  The default is 0.99 rather than 0.95, because one false accusation in twenty audits would
-            be too many.  The wealth grows exponentially under a violation, so the stricter test takes only about 1.5
-            times the runs.
-        method: "sequential" stops as soon as the claim is refuted.  "fixed" makes all `trials`.  The first tenth of
-            them selects a pair and a rejection region, and the other trials test the region exactly.  (With more than
-            three million trials, the first 15 % may do this.)  The bounds are tighter at the same number of trials.
-        seed: Seed of all randomness except the mechanism's own.  With the same seed, a mechanism that draws only from
-            its rng gives the same outputs.  If None, the audit uses the seed of an existing `store` or else a fresh
-            seed.  The result records the seed.  Use another seed if an attack, pair or claim was chosen after looking
-            at an audit's outputs.  With the same seed, the outputs that suggested the choice would also test this
-            choice, and the guarantee would not hold.
-        jobs: Number of processes in which the mechanism runs; -1 uses all cores.  The result does not depend on this
-            number.
+            the audit stops.  The default of 0.99 takes only about 1.5 times the runs of 0.95 under a violation.
+        method: "sequential" stops as soon as the claim is refuted.  "fixed" makes all `trials`: the first tenth of them
+            (or 15 % of more than three million) selects a pair and a rejection region, and the others test it exactly.
+            The bounds are then tighter at the same number of trials.
+        seed: Seed of all randomness except the mechanism's own, which the result records.  With the same seed, a
+            mechanism that draws only from its rng gives the same outputs.  If None, it is that of an existing `store`
+            or a fresh one.  Use another seed if an attack, pair or claim was chosen after looking at an audit's
+            outputs, which would otherwise also test this choice.
+        jobs: Number of processes in which the mechanism runs; -1 uses all cores.  The result does not depend on it.
         store: A file that keeps every block of outputs as soon as it is complete.  If the file exists, the audit
-            resumes from this file.  With the same `trials`, the result is that of an uninterrupted audit; more trials
-            continue the same test.  The file must come from an audit with the same mechanism, datasets, seed and
-            versions.  The comparison includes the mechanism's code; see `running.identity`.  `running.store`
-            describes the format.
-        resume: "same" refuses a store whose mechanism, datasets, seed or versions differ.  "anyway" continues such a
-            store.  In that case, `warnings` list what differs, and the guarantee does not cover the mixture of old and
-            new outputs.
-        detect: A violation, as a claim, that the audit should be able to detect.  If the audit finds no violation, but
-            could not have detected this violation, the verdict is INCONCLUSIVE.  A sequential audit also detects this
-            violation earlier, because a share of its bets is placed on it.  In return, other violations take up to
-            about a quarter more runs on average; see `inference.sequential.planned`.  Choose `detect` before the audit:
-            a violation chosen after looking at the outputs needs another seed.
-        measure: Whether to continue up to `trials` after the claim has been refuted, to see how large the violation is.
-            The result's `refuted_at` states when the claim was refuted.  The bounds are computed at the end, and are
-            valid at any stopping time.  Without `measure`, a sequential audit certifies bounds only slightly above the
-            claim, even for a large violation.
+            resumes from it.  With the same `trials`, the result is that of an uninterrupted audit; more trials continue
+            the same test.  Mechanism, its code, datasets, seed and versions must be the same; see `running.identity`
+            and, for the format, `running.store`.
+        resume: "same" refuses a store whose mechanism, datasets, seed or versions differ.  "anyway" continues it;
+            `warnings` then list what differs, and the guarantee does not cover the mixture of old and new outputs.
+        detect: A violation, as a claim, that the audit should be able to detect; otherwise it ends INCONCLUSIVE rather
+            than without a violation.  A sequential audit places a share of its bets on it, and detects it earlier;
+            other violations take up to about a quarter more runs on average (`inference.sequential.planned`).  Choose
+            it before the audit, or use another seed.
+        measure: Whether to continue up to `trials` after the claim has been refuted (`refuted_at`), to see how large
+            the violation is.  The bounds are valid at any stopping time; without `measure`, those of a sequential audit
+            are only slightly above the claim, even for a large violation.
         confirm: Number of fresh runs on each dataset after the claim has been refuted, or "never".  If None, it is the
             number of runs that the refutation took on the pair, and at least 1,000 if a run takes less than 10 ms; and
-            never more than what is left of `trials`.  (With `measure` or method "fixed", which leave nothing, up to
-            1,000 fresh runs come on top.)  The fresh runs are made in new processes wherever the mechanism allows it.
-            They show how large the violation is, and whether it rests on a cache or on noise that was drawn once; see
-            `AuditResult.confirmation`.
-        observe_time: Whether the attacker also sees the running time of each run.  Allowed only with method
-            "sequential".  With this option, runs are made one by one, in random order.  Only one of the two runs of a
-            trial counts.  This process measures the times, or the process of an `IsolatedMechanism`.  A
-            `CommandMechanism` may report its times.  For both of these classes, `failures` must be "stop".
+            never more than what is left of `trials`, or 1,000 with `measure` or method "fixed".  They are made in new
+            processes if possible, and show how large the violation is, and whether it rests on a cache or on noise that
+            was drawn once; see `AuditResult.confirmation`.
+        observe_time: Whether the attacker also sees the running time of each run, with method "sequential" only.  Runs
+            are made one by one, in random order, and one of the two runs of a trial counts.  Times are measured by this
+            process or by that of an `IsolatedMechanism`, or reported by a `CommandMechanism`; for both, `failures` must
+            be "stop".
         failures: What happens when a run raises an exception other than KeyboardInterrupt, including SystemExit.
-            With "stop", the audit goes on without the pair, and ends INCONCLUSIVE unless the other pairs refute the
-            claim.  "outcome" means that the analyst sees the exception, so a `Raised` counts as the output, unless
-            memory, disk space or file handles have run out.  In that case, each call makes one run.  "retry" makes up
-            to ten attempts at a run, with different randomness.  In that case, the audit tests the claim on successful
-            runs only, and misses a leak through the failure rate.  Selection by success can double epsilon, so each
-            verdict names it (`AuditResult.scope`), and `warnings` state how many runs failed on each dataset.
+            "stop" goes on without the pair, and ends INCONCLUSIVE unless the other pairs refute the claim.  "outcome"
+            means that the analyst sees the exception, so a `Raised` counts as the output, unless memory, disk space or
+            file handles have run out; each call then makes one run.  "retry" makes up to ten attempts at a run, with
+            different randomness.  The audit then tests successful runs only, and misses a leak through the failure
+            rate.  Selection by success can double epsilon, so each verdict names it (`AuditResult.scope`), and
+            `warnings` state how many runs failed.
         timeout: Seconds after which a run, or one call of a batched mechanism, has failed.  Timeouts depend on the load
-            of the machine.  So `failures` applies to timeouts only with `observe_time`.  Otherwise a timeout has
-            the effect of "stop".  Compiled code of this process cannot be ended.  Mechanisms in separate
-            processes have their own time limits.
-        memory: Maximum memory of each process that runs the mechanism: bytes, or text such as "2 GB".  The operating
-            system enforces the limit, on Linux only.  With a limit, worker processes make the runs, even with `jobs=1`.
-            A run beyond the limit ends the audit, regardless of `failures`.  `running.foreign` explains what is
-            limited.
+            of the machine, so they have the effect of "stop", unless `observe_time` is set.  Compiled code of this
+            process cannot be ended.  Mechanisms in separate processes have their own time limits.
+        memory: Maximum memory of each process that runs the mechanism: bytes, or text such as "2 GB"; on Linux only.
+            With a limit, worker processes make the runs, even with `jobs=1`.  A run beyond the limit ends the audit,
+            regardless of `failures`; see `running.foreign`.
         progress: True to show a line with the time left, or a function that is called with a `Progress` after each
             block of trials.
         name: Name of the audit in reports; the mechanism's name if empty.
 
     Returns:
-        The result.  If the mechanism fails after something was measured, the verdict is INCONCLUSIVE, and the result
-        holds what was measured until then.
+        The result.  If the mechanism fails after something was measured, it is INCONCLUSIVE and holds what was
+        measured.
 
     Raises:
         ValueError: If an argument has a value that is not allowed, a dataset cannot be copied, or `store` belongs to

@@ -155,10 +155,7 @@ class OnlineAudit:
 
     @property
     def mu_lower(self) -> float:
-        """The certified bound, the larger of those at the last step and at the largest wealth.
-
-        For every smaller mu, at least one step is not mu-GDP given its past.
-        """
+        """The certified bound: for every smaller mu, at least one step is not mu-GDP given its past."""
         return 0.0 if self._void else _evidence(self).lower(None, confidence=self.confidence)
 
     def result(self, *, name: str = "stream") -> AuditResult:
@@ -169,11 +166,8 @@ class OnlineAudit:
         """Save the stream after `update` and before the next coin, so that another process can continue it.
 
         The file holds the latest outputs: 10,000 at most, and 128 MiB.  If a process ends between `coin` and `to_json`,
-        pass None to `update` for that step after `from_json`; a repeated run would select outputs.
-
-        Raises:
-            ValueError: If a coin waits for its output, an output has no encoding, attacks are objects, or the score
-                failed.
+        pass None to `update` for that step after `from_json`; a repeated run would select outputs.  ValueError if a
+        coin waits for its output, an output has no encoding, attacks are objects, or the score failed.
         """
         if self._coin is not None:
             raise ValueError("a run is pending: call update() with its output, or None if it failed, and then save")
@@ -204,8 +198,7 @@ class OnlineAudit:
     def from_json(cls, path: str | Path) -> OnlineAudit:
         """Continue a stream that `to_json` saved, with the same evidence and a score refitted to the saved outputs.
 
-        Raises:
-            ValueError: If the file holds no saved stream, or this version of dpaudit would place different bets.
+        ValueError if the file holds no saved stream, or this version of dpaudit would place different bets.
         """
         try:
             state = read_state(path)

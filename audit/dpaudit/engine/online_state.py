@@ -17,11 +17,7 @@ from dpaudit.running.wire import HEADER, Unsendable, frame, unframe
 from dpaudit.text import MAX_FILE_BYTES, read_foreign, shortened
 
 FORMAT = "dpaudit-online/2"
-MEMORY = 5_000
-"""Number of latest outputs that are kept when memory is trimmed; up to twice as many are saved.
-
-When a stream is loaded, the score is refitted to the saved outputs.  The evidence is saved completely.
-"""
+MEMORY = 5_000  # latest outputs that are kept, for refits, when memory is trimmed; up to twice as many are saved
 
 PATH = 400  # maximum number of interim analyses in the history of a result
 

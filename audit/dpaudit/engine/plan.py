@@ -27,9 +27,7 @@ from dpaudit.text import facts_html
 LEARNING = 1.2  # mean trials with learned scores, divided by mean trials with known scores; see benchmarks/HISTORY.md
 
 # With learned scores, a quantile of the trials is at most SLOWEST times the same quantile with known scores, plus
-# HEAD_START.  Learning adds the largest share if few trials are needed.  `benchmarks/calibration.py` checks
-# both constants at 99 %: for Gaussian noise on one and on four numbers, for Laplace noise, and for randomised response
-# with and without delta.
+# HEAD_START; `benchmarks/calibration.py` checks both constants.
 SLOWEST = 1.4
 HEAD_START = 15.0  # trials
 
@@ -134,7 +132,6 @@ def plan(
             attain, such as zcdp(rho=1) for Gaussian noise, gives too small numbers.
         power: Probability of a refutation, between 1 - confidence and 1.
         confidence: Confidence of the audit, between 0 and 1.
-        seed: Seed of the simulation.
 
     Raises:
         TypeError: If `claim` or `truth` is neither a claim nor text.
@@ -215,10 +212,7 @@ def _threshold_trials(claim: TradeoffFunction, law: Law, needed: float) -> float
 def stopping_times(
     bets: Strategy, claim: TradeoffFunction, law: Law, threshold: float, seed: int, *, first: int = 2
 ) -> Array:
-    """Simulate audits with a known score, and return the trials until each reaches the threshold or inf, (_RUNS,).
-
-    `first` should be fewer trials than any audit makes.
-    """
+    """Simulate audits with a known score; return trials until the threshold, beyond `first`, or inf, (_RUNS,)."""
     rng = np.random.default_rng(seed)
     prices = bets.log_prices(claim)
     drawn_from = []

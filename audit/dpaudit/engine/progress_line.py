@@ -100,11 +100,7 @@ class _Line:
     """A line on stderr with a bar, which moves in a terminal and in a notebook; elsewhere a line every few seconds."""
 
     def __init__(
-        self,
-        name: str,
-        words: Callable[[Any], str] | None,
-        stream: TextIO,
-        clock: Callable[[], float] = time.monotonic,
+        self, name: str, words: Callable[[Any], str] | None, stream: TextIO, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._name, self._words, self._stream, self._clock = name, words, stream, clock
         self._pace = Pace(clock)

@@ -52,21 +52,13 @@ class Replay:
 
     @property
     def conclusive(self) -> bool:
-        """Whether the fresh runs decide about the code that they ran.
-
-        They are valid, the result agrees with its counts and its config or test, and a reported violation is refuted
-        again.
-        """
+        """Whether fresh runs and result are valid, agree with its config or test, and repeat any violation."""
         decided = self.refuted or not self.result.violated
         return self.valid and decided and not self.contradictions and not self.differences
 
     @property
     def reproduced(self) -> bool:
-        """Whether the replay is conclusive, ran the code of the audit, and agrees with the result about the claim.
-
-        False does not show that the result is wrong: a violation may need more runs (`runs_needed`), or code or data
-        changed.
-        """
+        """Whether it is conclusive, with the code of the audit and the verdict of the result (or see `runs_needed`)."""
         return self.conclusive and not self.changes and self.refuted == self.result.violated
 
     def __repr__(self) -> str:

@@ -101,10 +101,8 @@ def ruling(facts: Facts) -> Ruling:
     | the violation in `detect` would not have been detected     | INCONCLUSIVE       | `detect_missed`     |
     | none of these                                              | NO_VIOLATION       |                     |
 
-    The bounds are valid unless one of the first two rows applies, or the counts are not `complete`.
-
-    `stopped_by` states what ended the trials.  If the evidence reached its threshold and so ended them, the value is
-    "evidence".  But if one of the first two rows overrules that evidence, the value is "dependence".
+    The bounds are valid unless one of the first two rows applies, or the counts are not `complete`.  `stopped_by` is
+    what ended the trials: "evidence" that reached its threshold is "dependence" if one of these rows overrules it.
     """
     verdict, last = _verdict(facts)
     stopped_by = facts.ended

@@ -1,21 +1,19 @@
 """Chooses what a long search runs next: a cell of a sweep and its number of runs, or a release of a package.
 
 **Sweeps.**  A sweep audits many mechanisms, its cells, in a limited time.  A round resumes the audit of one cell from
-its store with a larger maximum number of runs.  The rounds are chosen in this order:
+its store with a larger maximum number of runs:
 
 1. Each cell gets a first round of `FIRST_TRIALS` runs.
 2. A cell that has used less than `FAIR_SHARE` of an even share of the time comes next.
-3. Otherwise the cell comes next whose evidence is predicted to reach its threshold in the fewest seconds, if this is
-   possible in the remaining time.
-4. Otherwise the cell comes next that has used the least time.
+3. Otherwise the cell whose evidence is predicted to reach its threshold in the fewest seconds, if the time is enough.
+4. Otherwise the cell that has used the least time.
 
-A round multiplies the number of runs by `GROWTH`, or by less if the time is short.  A resumed audit reads the stored
-outputs, but learns from them once more.  So the rounds of a cell together take about GROWTH / (GROWTH - 1) times the
-seconds of one audit with the same number of runs.
+A round multiplies the number of runs by `GROWTH`, or by less if the time is short.  A resumed audit learns from the
+stored outputs once more, so all rounds of a cell take about GROWTH / (GROWTH - 1) times the seconds of one audit.
 
 Theorem:
-    Let the cells 1, ..., K have true claims, and let the audit of each cell refute its claim when its wealth reaches
-    K / s.  Then the sweep refutes any claim with probability at most s, whatever rule chooses the rounds, and whenever
+    Let the cells 1, ..., K have true claims, and let the audit of each cell refute its claim when its wealth reaches K
+    / s.  Then the sweep refutes any claim with probability at most s, whatever rule chooses the rounds, and whenever
     the sweep ends.
 
     *Proof.*  Consider one cell, and the history of all outputs of all cells and of the clock.  The next run of the cell
@@ -24,27 +22,24 @@ Theorem:
     expectation at most 1 in this history, which stays constant while other cells are chosen.  By Ville's inequality, it
     ever reaches K / s with probability at most s / K.  The sum over the cells is s.
 
-Rounds of several cells may run at the same time.  Then the history is that at each point in time.  A run still does not
-depend on what came before it, although the moment at which it starts does.  A cell has at most one round at a time.
-
-All rounds of a cell are one audit in the sense of the proof.  A resumed audit reads the stored blocks in their order,
-and its attacks have the same seeds, so its wealth repeats its path before it goes on.
+Rounds of several cells may run at the same time: a run still does not depend on the history at its start.  A cell has
+at most one round at a time.  All its rounds are one audit, since a resumed audit reads the stored blocks in their
+order, and its attacks have the same seeds.
 
 The proof needs that no run is repeated because of its outcome.  Therefore a cell with a failed run gets no further
 rounds.  A kill loses the block that was running, which is sampled again; the moment of the kill must not depend on the
 outputs of this block.  A kill in the round of a cell with several pairs, after a run of one pair has failed, also loses
 this failure, and the proof does not cover a sweep that goes on after such a kill.
 
-**Releases.**  The search finds the releases at which the verdict changes.  The history of a package is a list of states
-from the oldest to the newest release.  A release is decided if an audit found a violation, or if all of its audits
-ended with the verdict "no violation found".  The search makes three kinds of steps, in this order:
+**Releases.**  The search finds the releases at which the verdict changes.  A release is decided if an audit found a
+violation, or if all of its audits ended with the verdict "no violation found".  The steps are, in this order:
 
-1. It audits the releases that the configs name, because somebody saw the fault there, and then the two ends.  If an end
-   is not decided, its neighbour takes its place.
-2. Between two decided releases with different states and no decided release between them, it audits the middle one.
-   Releases that were tried and not decided are passed over.
-3. If every change is located, it audits the middle of the longest stretch that no audit has looked into.  So further
-   audits lie evenly spaced, and may show that the history is not monotone.  Then step 2 locates the new changes.
+1. Audit the releases that the configs name, because somebody saw the fault there, and then the two ends.  If an end is
+not decided, its neighbour takes its place.
+2. Audit the middle one between two decided releases with different states and no decided release between them, passing
+over releases that were tried and not decided.
+3. If every change is located, audit the middle of the longest stretch that no audit has looked into, which may show
+that the history is not monotone.
 """
 
 from __future__ import annotations

@@ -102,7 +102,6 @@ def audit_scores(
             fair coins rarely give counts as fixed, too.  It matters only if nothing else is assumed.
         run: The run of each canary, if canaries come from several independent runs: two lists of names or numbers, for
             `scores0` and `scores1`.  Each run must have new coins.
-        name: Name of the audit in reports.
 
     Returns:
         The result.  At the stated confidence, its bounds on epsilon hold jointly for all deltas, and so do its bound on

@@ -129,10 +129,7 @@ class CountedRegion:
             prior = 0.5 + _KNOWN * k_before, 0.5 + _KNOWN * (n_before - k_before)  # of a Beta law
             return anytime_interval(k, n, significance=share, prior=prior)
 
-        return (
-            interval(x, n0, before.false_positives, before.n0),
-            interval(z, n1, before.false_negatives, before.n1),
-        )
+        return (interval(x, n0, before.false_positives, before.n0), interval(z, n1, before.false_negatives, before.n1))
 
     def p_value(self, claim: TradeoffFunction) -> float:
         """Return the p-value of a claim; it is exact if region and number of outputs were fixed beforehand."""

@@ -25,9 +25,8 @@ CENTRES: Array = np.concatenate([EDGES[:1], (EDGES[:-1] + EDGES[1:]) / 2, EDGES[
 
 _STEP = 1e-9  # of scores
 CUTS: Array = (np.floor(np.round(EDGES / _STEP, 3)) + 0.5) * _STEP
-# The first 16 bits of a double contain four bits of its mantissa.  So two doubles with the same first 16 bits differ by
-# at most 6.25 %, or both lie between 0 and the edge next to 0.  At most one edge lies between two such doubles.  So a
-# double is in the bin of the smallest double with the same first 16 bits, or in the next bin.
+# Two doubles with the same first 16 bits differ by at most 6.25 %, or both lie beside 0, so at most one edge is between
+# them: a double is in the bin of the smallest double with the same first 16 bits, or in the next bin.
 _SMALLEST = np.arange(2**16, dtype=np.uint64) << np.uint64(48)
 _SMALLEST[2**15 :] |= np.uint64(2**48 - 1)  # a negative double falls as its mantissa grows
 _FIRST = np.searchsorted(CUTS, np.nan_to_num(_SMALLEST.view(np.float64), nan=-np.inf, neginf=-np.inf, posinf=np.inf))

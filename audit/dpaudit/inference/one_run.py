@@ -89,10 +89,7 @@ def p_value_exact(epsilon: npt.ArrayLike, delta: npt.ArrayLike, m: int, r: int, 
 
     The result is a maximum over mechanisms, so it rises with epsilon and with delta.  It is at most the bound of
     Steinke, Nasr & Jagielski 2023.  The upper bound needs only the first inequality of (1), so it also holds for
-    epsilon < 0.
-
-    Raises:
-        ValueError: If 0 <= v <= r <= m is violated, an epsilon is not finite, or a delta is not in [0, 1].
+    epsilon < 0.  ValueError if 0 <= v <= r <= m is violated, an epsilon is not finite, or a delta is not in [0, 1].
     """
     if not 0 <= operator.index(v) <= operator.index(r) <= operator.index(m):
         raise ValueError(f"counts must be 0 <= right <= guesses <= canaries, got {v} right, {r} guesses, {m} canaries")

@@ -20,10 +20,7 @@ from dpaudit.text import hint
 Seen = Any  # a batch of n outputs in the view that an attack requests; the attack's member `sees` determines the type
 
 Scorer = Callable[[Seen], Array]
-"""A function that maps n outputs, in the view that the attack requests, to n scores.
-
-A higher score means that the output is more likely to come from d1.  A score may be infinite, but must not be NaN.
-"""
+"""Maps n outputs, in the attack's view, to n scores, higher for d1; infinite ones are allowed, and NaN is not."""
 
 ENTRY_POINTS = "dpaudit.attacks"  # name of the entry-point group in which other packages register attacks
 
@@ -38,37 +35,31 @@ class Attack(Protocol):
     - "features": an array (n, d) of numbers, in which NaN marks a missing number.
     - "derived": the columns of "features", and numbers derived from these columns (`dpaudit.outputs.derived`).
     - "bits": the exact exponent and the last bits of each number (`dpaudit.outputs.derived`).
-    - "queries": an array (n, k) of answers to counting queries of tables (`dpaudit.outputs.queries`); k is 0 if the
-      outputs contain no tables.
+    - "queries": an array (n, k) of answers to counting queries of tables (`dpaudit.outputs.queries`); k is 0 without
+      tables.
     - "timed": the running time of each run in seconds, followed by the columns of "features".
 
     An attack may have the following members:
 
-    - `calibrated = True`: the attack's scores are log-likelihood ratios.  If this member is missing, the engine
-      calibrates the scores.
-    - `automatic`: the value False excludes the attack from "auto".  The value "released" includes the attack only if
-      the mechanism is an external program (`CommandMechanism` or `IsolatedMechanism`).  Users of such a program rely on
-      every bit of its outputs.
-    - `suits(outputs0, outputs1) -> bool`: whether the attack is applicable to such outputs.  If an audit uses only one
-      attack, `suits` is not called, and the attack is always applied.
-    - `from_trials = n`: the attack is first fitted after n trials, and is refitted each time the number of trials has
-      doubled.  This member reduces the cost of attacks whose fit is slow.  It has no effect if the audit uses only one
+    - `calibrated = True`: the scores are log-likelihood ratios; otherwise the engine calibrates them.
+    - `automatic`: False excludes the attack from "auto"; "released" includes it only if the mechanism is an external
+      program, `CommandMechanism` or `IsolatedMechanism`, on every bit of whose outputs users rely.
+    - `suits(outputs0, outputs1) -> bool`: whether the attack is applicable to such outputs; not called for a single
       attack.
-    - `quick = True`: `OnlineAudit` fits the attack after 3 outputs of each dataset, and refits it each time the number
-      of these outputs has grown by a tenth.  Other attacks are first fitted after 10 outputs of each dataset.
-    - `head_start = nats`: log-loss by which the attack counts as better than it is in the mixture.  It is meant for an
-      attack whose `suits` tests its model by the outputs.
+    - `from_trials = n`: the attack is first fitted after n trials, and refitted at each doubling, because its fit is
+      slow; without effect on a single attack.
+    - `quick = True`: `OnlineAudit` fits the attack after 3 outputs of each dataset, not 10, and after each growth by a
+      tenth.
+    - `head_start = nats`: log-loss by which the attack counts as better in the mixture, if `suits` tests its model.
     - `most_rows = n`: a fit uses at most the n latest outputs of runs on each dataset.
     - `fit_second_stage(outputs0, outputs1, rng)`: an additional fit in audits with `method="fixed"` and more than three
-      million trials.  The fit takes place before the score is frozen.  It uses up to a million outputs of each dataset.
-      For every value of `sees`, the outputs are passed to this method and to `suits` as features (n, d).  If the method
-      returns None, the previous score is kept.
+      million trials, before the score is frozen, to up to a million outputs of each dataset.  For every value of
+      `sees`, this method and `suits` get features (n, d).  If it returns None, the previous score is kept.
 
-    A third-party attack receives copies of the outputs, and so does a built-in attack that calls a user's function.
-    After each call of an attack, the global random state (`random`, `numpy.random`, torch) is restored.  During the
-    call, native libraries (BLAS, OpenMP) use one thread.  Some of the counted outputs are scored a second time in
-    another block of outputs.  If the two scores of an output differ by more than 1e-9, the verdict of the audit is
-    INCONCLUSIVE.
+    A third-party attack, or one that calls a user's function, receives copies of the outputs.  After each call, the
+    global random state (`random`, `numpy.random`, torch) is restored; during it, native libraries (BLAS, OpenMP) use
+    one thread.  Some of the counted outputs are scored a second time in another block; if the two scores of an output
+    differ by more than 1e-9, the verdict of the audit is INCONCLUSIVE.
     """
 
     if TYPE_CHECKING:  # a protocol with a property also accepts attacks with a class variable

@@ -1,40 +1,34 @@
 """Scores of outputs with few values, shrunk towards the largest privacy loss that the claim allows.
 
-A claim such as `pure` or `approximate` allows larger privacy losses than some epsilon only with some probability delta,
-which is 0 for `pure`.  Bets win only on outputs whose log-likelihood ratio is beyond epsilon or -epsilon.  The excess
-of a slight violation is small, so its estimate may be only noise, on which bets lose wealth.  The attacks do not know
-the claim, so they cannot avoid this loss.
+A claim such as `pure` or `approximate` allows privacy losses beyond some epsilon only with some probability delta, and
+bets win only beyond it.  The excess of a slight violation is small, so its estimate may be only noise, on which bets
+lose wealth.  The attacks do not know the claim, so they cannot avoid this loss.
 
-If the outputs of a pair have few distinct values, their frequencies give an estimate of the log-likelihood ratio of
-each value.  Let n1 of m1 outputs of d1 and n0 of m0 outputs of d0 have this value.  Then the estimate y and its
+If n1 of m1 outputs of d1 and n0 of m0 outputs of d0 have a value, the estimate y of its log-likelihood ratio and the
 approximate variance v (delta method) are
 
     y = log((n1 + 1/2) / m1) - log((n0 + 1/2) / m0),    v = 1/(n0 + 1/2) + 1/(n1 + 1/2).
 
-The counts of a dataset include its outputs on all pairs of the audit.  A search varies d1 and often keeps d0, so the
-outputs of d0 are then learned from together.  These scores are used only if `plug_in_ratio` is one of the attacks, as
-in "auto", and not while attacks that have tested their model by the outputs have nearly all the weight
-(`learner.Learner`).
+The counts of a dataset include its outputs on all pairs of the audit, since a search often keeps d0.  These scores are
+used only if `plug_in_ratio` is one of the attacks, as in "auto", and not while attacks that have tested their model by
+the outputs have nearly all the weight (`learner.Learner`).
 
-The excess x = |y| - epsilon is shrunk to  x t / (t + v),  which is its posterior mean under the prior N(0, t), where t
-is the larger of (epsilon / 2)^2 and x^2 - 16 v.  The second term leaves a large excess nearly as it is.  An excess
-below one standard error is replaced by 0.  The score is then at most 0.8 epsilon in absolute value, because some bets
-use scores slightly below epsilon.
+The excess x = |y| - epsilon is shrunk to  x t / (t + v),  its posterior mean under the prior N(0, t), where t is the
+larger of (epsilon / 2)^2 and x^2 - 16 v, which leaves a large excess nearly as it is.  An excess below one standard
+error is replaced by 0, and the score is then at most 0.8 epsilon, because some bets use scores slightly below epsilon.
 
-**Rare values, if delta > 0.**  Such a claim is often violated by rare values that identify a dataset.  Each of them is
-worth a fraction of a nat, so a bet cannot wait for many of them: a value that only one dataset has shown so far gets
-the largest score.  And a bet on frequent values with a ratio near e^epsilon would drown what the rare values win.  So
-of the values beyond epsilon, sorted by their ratios, only the first k count as beyond it, where k maximises the
-estimated growth rate (sum of q - e^epsilon p)^2 / (sum of q + e^(2 epsilon) p) of the best bet on k of them, and
-p = n0/m0 and q = n1/m1 are the shares of the values.
+**Rare values, if delta > 0.**  Rare values that identify a dataset often violate such a claim.  A bet cannot wait for
+many of them, so a value that only one dataset has shown gets the largest score.  A bet on frequent values with a ratio
+near e^epsilon would drown what rare values win, so of the values beyond epsilon, sorted by their ratios, only the first
+k count as beyond it, where k maximises the estimated growth rate (sum of q - e^epsilon p)^2 / (sum of q + e^(2 epsilon)
+p) of the best bet on k of them, with the shares p = n0/m0 and q = n1/m1.
 
 Theorem:
     These scores do not affect the validity of the sequential test.
 
 Proof:
     The theorem of `inference.sequential.strategy` holds for every score that is a function of one output and of the
-    past.  `FewValues.score` returns such a function: it is computed from outputs on any pairs that were sampled before,
-    and its table does not change later.
+    past.  `FewValues.score` is computed from outputs on any pairs that were sampled before, and does not change later.
 """
 
 from __future__ import annotations

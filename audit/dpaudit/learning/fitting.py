@@ -249,10 +249,7 @@ class Fitting:
         return [i for i in able if self._surely_suits(i, *views)]
 
     def second_stage(self, memory: PastOutputs, blocks: list[Block]) -> tuple[Stacked, tuple[Array, Array]] | None:
-        """Fit attacks to two thirds of all outputs, and weights to the others, which are new; return their scores.
-
-        The list of blocks is emptied.  None if too few outputs can be held out.
-        """
+        """Fit attacks to two thirds of all outputs, and weights to the new others; return their scores; None if few."""
         numbers = plain([*memory.blocks, *blocks])
         new = sum(len(block[0]) for block in numbers if block in blocks)
         held = min(new, round(self.settings.held_share * sum(len(block[0]) for block in numbers)))

@@ -222,9 +222,9 @@ class Learner:
         self._since = _no_counts()
 
     def hindsight(self) -> list[Moment]:
-        """Return the scores that were frozen earlier, oldest first, with the counts of their values on later outputs.
+        """Return the frozen scores, oldest first, with their counts on later outputs.
 
-        Those from before bets used the scores of one attack alone are omitted.
+        If bets use the scores of one attack alone, those from before this decision are omitted.
         """
         self._catch_up()
         chosen = self._mixing.chosen_expert

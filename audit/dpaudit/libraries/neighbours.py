@@ -272,11 +272,9 @@ DISTANCES: Mapping[str, Callable[[Dataset, Dataset], Distance]] = {
     "HammingDistance": lambda x, y: sum(map(ne, map(key, x), map(key, y))) if len(x) == len(y) else math.inf,
     "DiscreteDistance": lambda x, y: Fraction(key(x) != key(y)),
 }
-"""Distance functions by the name of OpenDP's metric.  The distance of `L2Distance` is a square.
+"""Distance functions by the name of OpenDP's metric.  That of `L2Distance` is a square.
 
-`symmetric` also serves `InsertDeleteDistance`, because both distances are equal for the generated pairs: these pairs
-add or replace records at one end of a list.  `ChangeOneDistance` counts the records of a multiset that must be
-replaced, and `HammingDistance` the places at which two vectors differ.
+`symmetric` serves `InsertDeleteDistance`, too, since generated pairs add or replace records at one end of a list.
 """
 
 

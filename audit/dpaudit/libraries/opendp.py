@@ -46,7 +46,6 @@ def subject(
     """Read the claim and the pairs of a measurement.
 
     Args:
-        measurement: A measurement of OpenDP.
         d_in: Distance of neighbouring datasets in the measurement's input metric.  A domain of vectors with a fixed
             size needs d_in=2 with the symmetric distance, because no two vectors of one size have the distance 1.
         claim: The claim; None for that of the privacy map.

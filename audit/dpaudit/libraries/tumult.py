@@ -35,7 +35,6 @@ def subject(
     """Read the claim and the pairs of a measurement of `tmlt.core.measurements`.
 
     Args:
-        measurement: The measurement.
         d_in: Distance of neighbouring datasets in the measurement's input metric.
         claim: The claim; None for that of the privacy function.
         pairs: Pairs of neighbouring datasets; None generates them from the input domain and metric.

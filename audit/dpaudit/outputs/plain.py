@@ -1,9 +1,8 @@
 """Outputs as a mechanism returned them: arrays of outputs of one plain kind, equal outputs, and shared calls.
 
-**Shared calls.**  numpy and pandas give all entries of an array or a column one type.  So if one call of a mechanism
-returns many outputs, the type of an output may depend on the other outputs of the call: next to one 0.5 or one NaN, the
-integer 3 becomes 3.0.  `tolist` and rows of data frames keep these types.  `as_alone` merges two outputs exactly where
-a shared call could turn one into the other, at any depth of containers:
+**Shared calls.**  numpy and pandas give all entries of an array or a column one type.  So if one call returns many
+outputs, the type of one may depend on the others: next to one 0.5 or one NaN, the integer 3 becomes 3.0.  `as_alone`
+merges two outputs exactly where a shared call could turn one into the other, at any depth of containers:
 
 - A number is one exact number, whether it was an int, a float, a boolean or a complex number without imaginary part.
   Integers never pass through float64 unless float64 represents them exactly.  -0.0 is not 0.0.

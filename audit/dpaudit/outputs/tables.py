@@ -26,9 +26,7 @@ from dpaudit.outputs.entries import LISTED, TEXT, column, is_missing, label, lab
 from dpaudit.values import Feature, Label
 
 MAX_COLUMNS = 64  # maximum number of columns that are read; further columns only count
-# Maximum number of rows in a `Table`, which are evenly spaced in a longer output, because the rows may be sorted.  All
-# rows are counted column by column.
-MAX_ROWS = 2**17
+MAX_ROWS = 2**17  # in a `Table`; evenly spaced in a longer output, because the rows may be sorted
 
 _PLAIN = ({str, type(None)}, {int}, {bool}, {bytes})  # sets of types whose values differ if their labels differ
 _NUMERIC = "biufmM"

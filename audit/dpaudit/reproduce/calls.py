@@ -174,12 +174,7 @@ def _opendp(call: str, given: Any) -> list[str]:
     homes: dict[str, set[str]] = {}
     made = _constructed(call, given, homes, inside=False)
     imports = [f"from opendp.{home} import {', '.join(sorted(names))}" for home, names in sorted(homes.items())]
-    return [
-        "from opendp.mod import enable_features",
-        *imports,
-        f"enable_features({_FEATURES})",
-        f"release = {made}",
-    ]
+    return ["from opendp.mod import enable_features", *imports, f"enable_features({_FEATURES})", f"release = {made}"]
 
 
 def _constructed(call: str, given: Any, homes: dict[str, set[str]], *, inside: bool) -> str:

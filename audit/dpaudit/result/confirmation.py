@@ -71,9 +71,8 @@ class Confirmation:
 
     Attributes:
         outcome: "confirmed" if the fresh counts alone refute the claim at the audit's significance.  "consistent" if
-            they exceed what the claim allows, but are too few to refute it alone.  "contradicted" if runs depend on
-            what a process keeps, or if outputs never vary and processes are too few; the audit is then inconclusive.
-            Otherwise "not confirmed", for the `reason`.
+            they exceed what the claim allows, but do not refute it alone.  "contradicted" if runs depend on what a
+            process keeps, or outputs never vary and processes are too few: inconclusive.  Or else "not confirmed".
         runs: Number of fresh runs on each dataset that was planned before the first of them.
         processes: Number of new processes that made the runs; 0 if they were made in the process of the audit.
         counts: The counts of the region on the fresh runs; None if there are none, or if they prove nothing.

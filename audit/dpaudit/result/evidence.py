@@ -38,9 +38,7 @@ class FixedEvidence(Evidence):
 
     pair: int  # index of the pair that the pilot phase selected
     threshold: int  # last bin below the rejection region {bin > threshold} on which the claim is tested
-    # counts of the score on the latest outputs of the pilot phase, used to select regions; shape (2, BINS); see
-    # `inference.fixed.regions.merge_saturated`
-    pilot: Counts
+    pilot: Counts  # of the score on the pilot's latest outputs, to select regions, (2, BINS); see `merge_saturated`
     counts: Counts  # counts of the score on all outputs after the pilot phase; shape (2, BINS)
     # delta of an (epsilon, delta)-DP claim; the bound on epsilon at this delta uses the claim's rejection region
     delta: float = math.nan

@@ -26,17 +26,7 @@ from dpaudit.result.evidence import (
 from dpaudit.result.provenance import Provenance, TrainingRecord
 from dpaudit.result.scores_evidence import ScoreBound, score_bounds
 from dpaudit.result.summary import p_value_words, summary_of
-from dpaudit.result.values import (
-    FORMAT,
-    AttackRow,
-    Curve,
-    Detectable,
-    History,
-    PairRow,
-    StoppedBy,
-    Verdict,
-    Witness,
-)
+from dpaudit.result.values import FORMAT, AttackRow, Curve, Detectable, History, PairRow, StoppedBy, Verdict, Witness
 from dpaudit.result.words import words_of
 from dpaudit.text import WarningCode, has_code, read_foreign
 from dpaudit.values import Json, JsonObject
@@ -55,9 +45,8 @@ class AuditResult:
     confidence: float
     method: str
     p_value: float  # of the claim; for a sequential audit, 1 / maximum wealth, which is valid at any stopping time
-    # e-value of the claim, which has expectation <= 1 if the claim is true, and may be inf.  The e-value of a
-    # sequential audit is the final wealth.  If the mechanism failed, the e-value is at most 1, because the wealth just
-    # before a failure is not an e-value.
+    # of expectation <= 1 if the claim is true; may be inf.  That of a sequential audit is the final wealth, but at most
+    # 1 after a failure, just before which the wealth is no e-value.
     e_value: float
     trials_used: int  # number of runs made on each dataset, including those that were only used to train attacks
     trials_allowed: int  # maximum number of runs on each dataset

@@ -44,10 +44,7 @@ class Promise:
         if Fraction(repr(confidence)) > exact:
             confidence = math.nextafter(confidence, 0.0)
         return replace(
-            provenance,
-            command_number=self.number,
-            command_audits=len(self.confidences),
-            command_confidence=confidence,
+            provenance, command_number=self.number, command_audits=len(self.confidences), command_confidence=confidence
         )
 
     def words(self, results: Sequence[AuditResult]) -> str:

@@ -21,11 +21,7 @@ MEASUREMENT = "no claim was given, so there was nothing to refute: this is a mea
 """The reason of an inconclusive verdict if no claim was tested."""
 
 StoppedBy = Literal["evidence", "trials", "failure", "interruption", "dependence"]
-"""The reason for which an audit ended.
-
-"evidence": the claim was refuted, so the verdict is a violation.  "dependence": the evidence reached its threshold, but
-dependent runs make it invalid, so the verdict is inconclusive.
-"""
+"""Why an audit ended; "dependence": the evidence reached its threshold, but dependent runs make it invalid."""
 
 Counted = Literal["moving", "later", "frozen", "guesses"]
 

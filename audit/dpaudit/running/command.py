@@ -95,9 +95,8 @@ class CommandMechanism(Program):
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Sequence[Output]:
         """Return n outputs of the program, whose seed `rng` chooses.
 
-        Raises:
-            MechanismError: If the dataset has no JSON form, or the program dies, times out, reports an error or does
-                not answer with n outputs.
+        MechanismError if the dataset has no JSON form, or the program dies, times out, reports an error or does not
+        answer with n outputs.
         """
         return self._answered(dataset, n, rng)[1]
 

@@ -6,9 +6,8 @@ A fingerprint is the SHA-256 of what `values.ContentPickler` writes, which never
     a class       counts by its bases, methods and attributes
     a dataclass   counts by its fields, and any other object by what pickling gives
 
-A function or class of an installed library counts by its name; the versions of libraries are compared separately.
-Random generators, locks and the names of temporary folders do not count.  An object that cannot be pickled, such
-as an open file or a pointer of a compiled library, counts by its type, and the fingerprint names this type.
+What belongs to an installed library counts by its name, since versions are compared separately.  Random generators,
+locks and names of temporary folders do not count.  An object that cannot be pickled counts by its type, which is named.
 """
 
 from __future__ import annotations

@@ -254,9 +254,8 @@ class IsolatedMechanism(Program):
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
         """Return n outputs of the mechanism, for which `rng` chooses the seed of the worker.
 
-        Raises:
-            MechanismError: If the dataset has no encoding (see `wire`), the mechanism raises an exception or does not
-                return n outputs, or the worker dies or times out.
+        MechanismError if the dataset has no encoding (see `wire`), the mechanism raises an exception or does not return
+        n outputs, or the worker dies or times out.
         """
         request = {"do": "sample", "dataset": dataset, "n": n, "seed": int(rng.integers(2**63))}
         answer = answer_of(self._child(), request, self.timeout, f"an answer with {n} outputs")

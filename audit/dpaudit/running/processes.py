@@ -46,10 +46,7 @@ class Run:
 
 
 class Child:
-    """One running program in its own session, which Ctrl-C reaches only through this process.
-
-    `exchange` serves all three pipes at once, so that neither side can block the other.
-    """
+    """One running program in its own session.  `exchange` serves all pipes at once, so that no side blocks."""
 
     def __init__(
         self,

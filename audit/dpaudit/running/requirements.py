@@ -249,9 +249,8 @@ def _settings_folders() -> list[str]:
     return [*system, os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")]
 
 
-# `pip index versions` leaves out yanked releases.  The script lists yanked releases too.  It also prints which releases
-# are yanked, and which have no file for this Python.  If this pip has other internals, the script only does what
-# `pip index versions` does.
+# Lists releases like `pip index versions`, but also yanked ones, and prints which are yanked, and which have no file
+# for this Python, unless this pip has other internals.
 _SCRIPT = """
 import sys
 try:

@@ -7,9 +7,8 @@ A store is one SQLite file.  While the store is in use, the file NAME-wal exists
     blocks(number, pair, start, stop, digest, outputs, effects)      trials [start, stop) of a pair, in chronological
                             order: [outputs of d0, outputs of d1], and the side effects of both as JSON
 
-Outputs have the encoding of `wire`, so they contain no code.  Each block is one transaction, so a power cut loses only
-the current block.  A store may come from a failing disk or from a stranger: `digest` is the SHA-256 of the rest of the
-row, and the schema must be exactly `TABLES`, so that no trigger or view can run.
+Outputs have the encoding of `wire`, without code, and each block is one transaction.  A store may come from a failing
+disk or a stranger: `digest` is the SHA-256 of the rest of the row, and the schema must be `TABLES`, without triggers.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Encodes values as bytes for pipes between processes, for stores, and for the fingerprint of all outputs.
 
-The program in isolated environments loads this file by its path (see `worker`).  So this file needs only the standard
-library of Python 3.8 or later, and uses numpy only if numpy is installed.
-
-A frame is a length of 8 bytes (little-endian) followed by one encoded value.  An encoded value is a tag byte followed
-by the content.  Numbers are stored in the byte order of the machine (IEEE 754 for floats).  So every bit is preserved,
-even the bits of subnormals, NaNs and -0.0.  The tags are:
+`worker` loads this file by its path, so it needs only the standard library of Python 3.8 or later, and perhaps numpy.
+A frame is a length of 8 bytes (little-endian) and one encoded value, which is a tag byte and its content.  Numbers are
+stored in the byte order of the machine (IEEE 754 for floats), with every bit.  The tags are:
 
     N T F           None, True, False           s b   text (UTF-8), bytes; after their length
     i I             int64; any other int        l t   list, tuple; after their number of items

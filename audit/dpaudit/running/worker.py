@@ -1,20 +1,17 @@
 """Runs a mechanism in another Python interpreter.
 
-An isolated environment uses only this file, `outcomes` and `wire` of dpaudit.  This file is started as a program in the
-environment, and loads the others from its own folder, so that both processes use the same code.  They need only the
-standard library of Python 3.8 or later, and use numpy only if it is installed.
+An isolated environment starts this file as a program, which loads `outcomes` and `wire` from its own folder.  They need
+only the standard library of Python 3.8 or later, and use numpy only if it is installed.
 
-Requests are dicts with the key `do`.  The first request is `load` (address, folder, params, batched, memory).  Any
-number of `sample` (dataset, n, seed), `run` (datasets, index, seed, outcomes) and `about` requests follow.  Answers are
-dicts:
+Requests are dicts with the key `do`: first `load` (address, folder, params, batched, memory), and then any number of
+`sample` (dataset, n, seed), `run` (datasets, index, seed, outcomes) and `about`.  Answers are dicts:
 
     sample    outputs, changed
     run       output, seconds, changed, raised
     about     claim (text or None), batched
 
-`changed` is true if the dataset was changed in place.  `raised` is the type and the message of the exception that is
-the outcome of the run; it is None if there is no such exception, or if `outcomes` is false.  A failure gives `error`
-and `traceback`.
+`changed`: the dataset was changed in place.  `raised`: type and message of the exception that is the outcome, or None.
+A failure gives `error` and `traceback`.
 """
 
 from __future__ import annotations

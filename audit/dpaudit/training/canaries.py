@@ -46,10 +46,8 @@ def least_likely(model: Model, start: Array, features: Array) -> Records:
 def mislabelled(model: Model, start: Array, records: Records, most: int = 1) -> Records:
     """Return the `most` records with the largest losses after relabelling with the label the model finds least likely.
 
-    The training data need not contain them.  `start`: weights of the model, (P,).
-
-    Raises:
-        ValueError: If there are fewer than `most` examples, or the weights or the records do not fit the model.
+    The training data need not contain them.  `start`: weights of the model, (P,).  ValueError if there are fewer than
+    `most` examples, or the weights or the records do not fit the model.
     """
     examples = len(records.labels)
     if not is_whole(most) or most > examples:
@@ -64,10 +62,8 @@ def clipbkd(model: Model, start: Array, records: Records) -> Records:
 
     Its gradient interferes least with those of the training data.  The norm of the features is the examples' mean norm,
     and sign and label are those that the model finds least likely.  Algorithm 2 of Jagielski, Ullman & Oprea 2020
-    (arXiv:2006.07709).  `start`: weights of the model, (P,); `records`: the training data.
-
-    Raises:
-        ValueError: If there are no examples, or the weights or the records do not fit the model.
+    (arXiv:2006.07709).  `start`: weights of the model, (P,); `records`: the training data.  ValueError if there are no
+    examples, or the weights or the records do not fit the model.
     """
     if not len(records.labels):
         raise ValueError("records must hold at least one example, got none")

@@ -73,7 +73,6 @@ def many_runs(
         resume: "same" refuses a store in which one of these parts differs; "anyway" continues it with a warning.
         progress: True to show a line with the time left, or a function that is called with a `TrainingProgress` after
             each block of models, such as print.
-        name: Name of the audit in reports.
 
     Returns:
         The result.  Its warnings name models that diverged, runs that share a seed, and a canary without effect.
@@ -256,7 +255,6 @@ def step_by_step(
         confidence: A true claim is reported as violated, at any step, with probability at most 1 - confidence.
         seed: Seed of the coins, which the training must not use; None draws a fresh seed, which the result records.
         attacks: Attacks that learn from the scores, as for `audit`.
-        name: Name of the audit in reports.
 
     Raises:
         TypeError: If `step` cannot be called, or does not return a number.

@@ -198,8 +198,6 @@ def claim(
     The claim is the exact composition of the accountant's history, whatever epsilon it computes itself.
 
     Args:
-        engine: The privacy engine, after the training.
-        loader: The loader of the training.
         relation: Neighbouring relation, as for `training.claim`.
         claimed_as: "poisson" for the claim of Poisson sampling, even if the loader samples in another way.
 

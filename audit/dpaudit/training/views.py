@@ -78,10 +78,7 @@ def releases() -> View:
 
 
 def spare_weights() -> View:
-    """Return a view that outputs the sum over all steps of the noisy gradient at each spare weight, (m, spare).
-
-    The sum at a spare weight is the score of its Dirac canary.
-    """
+    """Return a view that outputs the summed noisy gradient at each spare weight, its canary's score, (m, spare)."""
 
     def output(run: Run, seen: list[Array]) -> Array:
         spare = run.trainer.model.spare

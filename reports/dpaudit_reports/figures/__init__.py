@@ -27,8 +27,7 @@ CLAIM, ATTACK, WITNESS = "#000000", "#0072b2", "#d55e00"
 WITNESS_WORD = "#a84a00"  # letters need more contrast than lines
 FORBIDDEN, CHANCE, PAPER = "#e3e3e3", "#9a9a9a", "#ffffff"
 
-# For each name, the colours on a light and on a dark background.  The frame uses the last
-# three.
+# For each name, the colours on a light and on a dark background.  The frame uses the last three.
 COLORS = {
     "claim": (CLAIM, "#f4f4f4"),
     "attack": (ATTACK, "#56b4e9"),

@@ -13,36 +13,11 @@ from dpaudit.result.values import Verdict
 from dpaudit.result.words import quotation, words_of
 from dpaudit.rounding import count, seconds
 from dpaudit.text import WarningCode, has_code, nothing_holds, shortened
-from dpaudit_reports.blocks import (
-    Block,
-    Code,
-    Columns,
-    Facts,
-    Heading,
-    Items,
-    Listing,
-    Paragraph,
-    Span,
-    Strong,
-    Text,
-)
-from dpaudit_reports.claimed import (
-    claim_in_words,
-)
-from dpaudit_reports.rates import (
-    RegionStatus,
-    difference,
-    ends,
-    region_status,
-    row_of,
-    sides,
-)
+from dpaudit_reports.blocks import Block, Code, Columns, Facts, Heading, Items, Listing, Paragraph, Span, Strong, Text
+from dpaudit_reports.claimed import claim_in_words
+from dpaudit_reports.rates import RegionStatus, difference, ends, region_status, row_of, sides
 from dpaudit_reports.sections.answer import after, capital, spent_words
-from dpaudit_reports.verdicts import (
-    fresh,
-    why_inconclusive,
-    why_void,
-)
+from dpaudit_reports.verdicts import fresh, why_inconclusive, why_void
 
 
 def advice(result: AuditResult) -> tuple[Block, ...]:

@@ -28,33 +28,10 @@ from dpaudit_reports.blocks import (
     flat,
     spans_of,
 )
-from dpaudit_reports.claimed import (
-    Bound,
-    claim_words,
-    found_from,
-    headline,
-    least_found,
-    least_found_in_words,
-)
+from dpaudit_reports.claimed import Bound, claim_words, found_from, headline, least_found, least_found_in_words
 from dpaudit_reports.figures.bars import Line, Rate, line_svg, rates_svg
-from dpaudit_reports.rates import (
-    Frequencies,
-    RegionStatus,
-    counted,
-    frequencies,
-    intervals,
-    region_status,
-    subject,
-)
-from dpaudit_reports.verdicts import (
-    MARKS,
-    assumption,
-    confirmation,
-    fresh,
-    reason,
-    shows_size,
-    why_inconclusive,
-)
+from dpaudit_reports.rates import Frequencies, RegionStatus, counted, frequencies, intervals, region_status, subject
+from dpaudit_reports.verdicts import MARKS, assumption, confirmation, fresh, reason, shows_size, why_inconclusive
 
 _LONG_CLAIM = 32  # characters; a longer claim is not part of a title
 _WARNINGS = 3

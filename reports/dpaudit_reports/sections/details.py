@@ -49,13 +49,7 @@ from dpaudit_reports.blocks import (
 from dpaudit_reports.claimed import DELTAS, epsilon_bound, headline, label, mu_bound, tells
 from dpaudit_reports.figures.evidence import training_svg
 from dpaudit_reports.figures.tradeoff import observed, point_name, tradeoff_hints, tradeoff_svg
-from dpaudit_reports.rates import (
-    SHOWN_LENGTH,
-    RegionStatus,
-    interval_text,
-    intervals,
-    region_status,
-)
+from dpaudit_reports.rates import SHOWN_LENGTH, RegionStatus, interval_text, intervals, region_status
 from dpaudit_reports.verdicts import unseen, why_void
 
 _DELTA = 1e-5  # usual delta of bounds about training, as in papers
@@ -175,10 +169,7 @@ def region(result: AuditResult) -> tuple[Block, ...]:
     alpha, inside = (None, None) if both is None else (both[0], (1 - both[1][1], 1 - both[1][0]))
     counts = witness.counts
     hits1 = counts.n1 - counts.false_negatives
-    for name, n, hits, interval in (
-        ("d0", counts.n0, counts.false_positives, alpha),
-        ("d1", counts.n1, hits1, inside),
-    ):
+    for name, n, hits, interval in (("d0", counts.n0, counts.false_positives, alpha), ("d1", counts.n1, hits1, inside)):
         rows.append((name, count(n), count(hits), percent(hits / n), interval_text(interval)))
     titles = ("Outputs", "In the region", "Rate", "95\u00a0% interval")
     columns = (Column("", grow=1), *(Column(title, align="right") for title in titles))

@@ -1,9 +1,8 @@
 """Static pages for a set of audits: an index, one page and one badge for each audit, and a feed.
 
-A page has the name of its audit and a hash of its result, so that its name stays when audits are added.  A manifest
-lists the files that were written, with their hashes.  A file is replaced or removed only if it is in the manifest and
-still has its hash.  While a call writes, the manifest holds the old and the new hash of each file, so an interrupted
-call can be repeated.  Result files come from strangers, so all their text is escaped.
+A page has the name of its audit and a hash of its result, so that its name stays when audits are added.  A file is
+replaced or removed only if a manifest lists it with its present hash.  While a call writes, the manifest holds old and
+new hashes, so an interrupted call can be repeated.  Result files come from strangers, so all their text is escaped.
 """
 
 from __future__ import annotations

@@ -55,8 +55,7 @@ def clopper_pearson_upper(k: int, n: int, *, significance: float) -> float:
     Theorem:
         If K ~ Binomial(n, p), P[clopper_pearson_upper(K, n) < p] <= significance for every n and p.
 
-    Raises:
-        ValueError: If k is not in [0, n], or the significance not in [0, 1).
+    ValueError if k is not in [0, n], or the significance not in [0, 1).
     """
     check_count(k, n, significance)
     if k == n or significance == 0:

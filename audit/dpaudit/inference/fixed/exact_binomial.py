@@ -90,8 +90,7 @@ def p_value(claim: TradeoffFunction, x: int, n0: int, y: int, n1: int) -> float:
     Theorem:
         If the claim is true, P[p_value <= s] <= s for every s, n0, n1 and mechanism; see Theorem 1 of this module.
 
-    Raises:
-        ValueError: If a count is out of its range.
+    ValueError if a count is out of its range.
     """
     check_count(x, n0)
     check_count(y, n1)
@@ -149,8 +148,7 @@ def parameter_lower(
     Theorem:
         If family(t) is true, P[parameter_lower > t] <= significance; see Theorem 2 of this module.
 
-    Raises:
-        ValueError: If a count or the significance is out of its range.
+    ValueError if a count or the significance is out of its range.
     """
     check_count(x, n0, significance)
     check_count(y, n1, significance)
@@ -172,14 +170,7 @@ class Sizes:
 
     @classmethod
     def of(
-        cls,
-        family: Callable[[float], TradeoffFunction],
-        x: int,
-        n0: int,
-        y: int,
-        n1: int,
-        *,
-        significance: float,
+        cls, family: Callable[[float], TradeoffFunction], x: int, n0: int, y: int, n1: int, *, significance: float
     ) -> Sizes:
         """Return the refuted curves for ranks by the parameter of a family."""
         precision = 0.003 / math.sqrt(min(n0, n1))

@@ -127,10 +127,7 @@ def best_thresholds(counts0: Counts, counts1: Counts, claim: TradeoffFunction) -
 def threshold_for_epsilon(
     counts0: Counts, counts1: Counts, *, delta: float, trials: int, significance: float, otherwise: int
 ) -> int:
-    """Choose the region {bin > k} that is likely to give the largest `epsilon_lower` at `delta`, and return k.
-
-    The result is `otherwise` if no threshold divides the outputs of the pilot.
-    """
+    """Choose k so that {bin > k} likely gives the largest `epsilon_lower` at `delta`; or else `otherwise`."""
     promised = _promised_epsilon(counts0, counts1, delta, trials, significance)
     return int(np.argmax(promised)) if np.any(promised > -np.inf) else otherwise
 

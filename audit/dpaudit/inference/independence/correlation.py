@@ -83,10 +83,7 @@ def few_stretches(most: int, sizes: Sequence[int]) -> float:
 
 
 def far_correlation(bits: Bits, significance: float) -> list[str]:
-    """Test whether answers for runs at a distance of at most half the number of runs are correlated.
-
-    Exact p-values are computed only for the distances with the largest autocorrelations.
-    """
+    """Test whether answers for runs up to half their number apart are correlated, at the most correlated distances."""
     n = bits.shape[1]
     if not len(bits):
         return []

@@ -30,12 +30,9 @@ from dpaudit.values import Output, RawOutputs
 
 SUSPICIOUS = 1e-9  # joint significance of all tests of dependence in an audit
 
+# Minimum number of runs of an audit, which detect strong dependence, such as most random walks.  An audit that stops
+# earlier makes additional runs, which are no evidence.
 FIRST_CHECKPOINT = 100
-"""Minimum number of runs of an audit; an audit that stops earlier makes additional runs to test for dependence.
-
-The outputs of the additional runs do not count as evidence.  With 100 runs, the tests detect strong dependence, such as
-most random walks.  If each run takes a second, 100 runs take less than two minutes.
-"""
 
 TESTED_OUTPUTS = 30  # minimum number of outputs of a dataset for a test of dependence
 

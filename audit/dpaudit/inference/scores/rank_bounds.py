@@ -100,10 +100,7 @@ def statistic_of(blocks: Blocks, path: Path, x: float) -> Statistic:
 
 @dataclass(frozen=True)
 class RankTest:
-    """A test of all claims, under a `law` of the scores, from the number of right guesses of each block.
-
-    The claims of `path` and the `significance` define S.
-    """
+    """A test of all claims from the right guesses of each block under a `law`; `path` and `significance` define S."""
 
     law: Law
     right: tuple[int, ...]

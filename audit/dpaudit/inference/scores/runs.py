@@ -103,12 +103,7 @@ def levels(claim: TradeoffFunction) -> tuple[Array, Array]:
 
 
 def draw_independent(
-    blocks: Blocks,
-    of_d0: Array,
-    of_d1: Array,
-    draws: int,
-    rng: np.random.Generator,
-    included: Counts | None = None,
+    blocks: Blocks, of_d0: Array, of_d1: Array, draws: int, rng: np.random.Generator, included: Counts | None = None
 ) -> Counts:
     """Draw right guesses, (draws, blocks), if scores are independent and sorted by likelihood ratio.
 

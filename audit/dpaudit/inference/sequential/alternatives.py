@@ -83,10 +83,7 @@ def _gaussian(mu: float, t: Array) -> tuple[Array, Array]:
 def _laplace(epsilon: float, t: Array) -> tuple[Array, Array]:
     x = np.clip((t + epsilon) / 2, 0, epsilon)  # between the two centres, l = 2x - epsilon
     inside, below = (t >= -epsilon) & (t < epsilon), t < -epsilon
-    return (
-        np.where(inside, np.exp(-x) / 2, below),
-        np.where(inside, 1 - np.exp(x - epsilon) / 2, below),
-    )
+    return (np.where(inside, np.exp(-x) / 2, below), np.where(inside, 1 - np.exp(x - epsilon) / 2, below))
 
 
 def _response(epsilon: float, t: Array) -> tuple[Array, Array]:

@@ -24,12 +24,9 @@ from dpaudit.values import Dataset
 
 _TINY = 1e-300  # minimum of a norm as a divisor, so that the gradient 0 is not divided by 0
 _HUGE = 1e200  # maximum norm of a gradient; the clipping of a larger gradient would lose precision or overflow
+# Maximum norm of an example's features, and of a layer's inputs times its largest weight.  Beyond, rounding errors,
+# which may depend on the other examples, would affect a clipped gradient.
 LARGEST_NORM = 1e8
-"""Maximum of two norms: that of an example's features, and that of a layer's inputs times the layer's largest weight.
-
-Above this norm, rounding errors of the products with weights would affect a clipped gradient.  These errors may depend
-on the other examples.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +92,7 @@ class Model:
         return weights
 
     def forward(self, weights: Array, features: Array) -> tuple[list[Array], Array]:
-        """Return the inputs of each layer, (inputs, n) or (m, inputs, n), and the logits, (m, classes, n).
-
-        The features are (n, d) if all models see the same examples, and otherwise (m, n, d).
-        """
+        """Return each layer's inputs, ([m,] inputs, n), and logits, (m, classes, n), of features ([m,] n, d)."""
         inputs = []
         signal = np.swapaxes(features, -1, -2)
         for depth, layer in enumerate(self.layers(weights)):
@@ -111,10 +105,7 @@ class Model:
         return inputs, signal
 
     def backward(self, weights: Array, inputs: list[Array], logits: Array, labels: Integers) -> list[Array]:
-        """Return the derivatives of each example's loss with respect to the outputs of each layer, (m, outputs, n).
-
-        `forward` returns inputs and logits; labels are (n,) or (m, n).
-        """
+        """Return the derivatives of each example's loss by each layer's outputs, (m, outputs, n), from `forward`."""
         signal = np.exp(logits - logits.max(axis=1, keepdims=True))
         signal /= signal.sum(axis=1, keepdims=True)
         models, examples = np.arange(signal.shape[0])[:, None], np.arange(signal.shape[2])

@@ -108,19 +108,16 @@ class Trainer:
     """A private training algorithm.
 
     A step releases the sum of clipped gradients plus noise, and moves the weights by `-learning_rate` times the
-    release.  Divide the learning rate by the expected batch size to get the usual mean of gradients.
+    release.  Divide the learning rate by the expected batch size to get the usual mean of gradients.  ValueError if a
+    parameter is out of range.
 
     Args:
-        model: The model.
         noise_multiplier: Standard deviation of the noise in units of `clip`, > 0.
         steps: Number of steps, >= 1.
         clip: Norm to which each gradient is clipped, > 0.
         learning_rate: Size of a step, > 0.
         sampling: How batches are sampled.
         start: Initial weights, (P,); the model's public initial weights if None.
-
-    Raises:
-        ValueError: If a parameter is out of range.
     """
 
     model: Model
@@ -271,12 +268,9 @@ class Run:
 
 
 def fitted(model: Model, records: Records, *, penalty: float = 1.0) -> Array:
-    """Fit weights (P,) without privacy, by L-BFGS on the total loss plus `penalty` / 2 times their squared norm.
+    """Fit weights (P,) without privacy, by L-BFGS on the total loss plus `penalty` / 2 > 0 times their squared norm.
 
-    Args:
-        model: The model.
-        records: Examples that the audited training does not use.
-        penalty: Must be > 0.
+    `records` are examples that the audited training does not use.
     """
     from scipy.optimize import minimize
 
