@@ -30,7 +30,7 @@ class SessionLaw:
 
     name: ClassVar[str] = "session_law"
     calibrated: ClassVar[bool] = False
-    automatic: ClassVar[bool] = True
+    automatic: ClassVar[bool] = False
 
     def suits(self, outputs0: Sequence[Any], outputs1: Sequence[Any]) -> bool:
         """Return whether all outputs are transcripts of sessions."""

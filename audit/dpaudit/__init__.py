@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         parse_claim,
     )
     from dpaudit.engine.audit import ExecutionSettings, Progress, Replay, audit
+    from dpaudit.engine.interactive import audit_interactive
     from dpaudit.engine.online import OnlineAudit
     from dpaudit.engine.plan import Plan, plan
     from dpaudit.engine.replay import replay
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from dpaudit.result.model import AuditResult
     from dpaudit.result.values import Verdict
     from dpaudit.running import CommandMechanism, Mechanism, MechanismError, batched
+    from dpaudit.running.sessions import Refused
     from dpaudit.testing import AuditInconclusive, PrivacyViolation
     from dpaudit.text import __version__
     from dpaudit.values import Any
@@ -57,6 +59,7 @@ _HOMES = {
     "PureDP": "claims",
     "RenyiDP": "claims",
     "Raised": "outputs",
+    "Refused": "running.sessions",
     "Replay": "engine.replay",
     "SearchPairs": "pairs.search",
     "Subject": "libraries.subject",
@@ -70,6 +73,7 @@ _HOMES = {
     "Progress": "engine.collector",
     "ExecutionSettings": "running.runs",
     "audit": "engine.audit",
+    "audit_interactive": "engine.interactive",
     "audit_one_run": "engine.scores",
     "audit_scores": "engine.scores",
     "audit_subject": "libraries.subject",
@@ -101,6 +105,7 @@ __all__ = [
     "Progress",
     "PureDP",
     "Raised",
+    "Refused",
     "RenyiDP",
     "Replay",
     "SearchPairs",
@@ -112,6 +117,7 @@ __all__ = [
     "ZeroConcentratedDP",
     "__version__",
     "audit",
+    "audit_interactive",
     "audit_one_run",
     "audit_scores",
     "audit_subject",
