@@ -3,7 +3,7 @@
 from dpaudit.claims.base import TradeoffFunction
 from dpaudit.claims.compose import compose
 from dpaudit.claims.renyi import RenyiDP, ZeroConcentratedDP
-from dpaudit.claims.standard import ApproxDP, GaussianDP, LaplaceDP, PureDP
+from dpaudit.claims.standard import ApproxDP, GaussianDP, LaplaceDP, PureDP, Reported
 from dpaudit.claims.tabulated import PrivacyLoss, TabulatedTradeoff
 from dpaudit.claims.text import CLAIMS, OPERATIONS, parse_claim, rounded
 
@@ -16,6 +16,7 @@ __all__ = [
     "PrivacyLoss",
     "PureDP",
     "RenyiDP",
+    "Reported",
     "TabulatedTradeoff",
     "TradeoffFunction",
     "ZeroConcentratedDP",

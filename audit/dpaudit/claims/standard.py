@@ -1,4 +1,4 @@
-"""Claims with closed forms: pure, approximate and Gaussian differential privacy, and claims about Laplace noise."""
+"""Claims with closed forms: pure, approximate and Gaussian DP, claims about Laplace noise and what sessions report."""
 
 from __future__ import annotations
 
@@ -223,3 +223,32 @@ class LaplaceDP(TradeoffFunction):
         The Laplace density is log-concave, so k steps in the same direction are the worst case.
         """
         return LaplaceDP(self._epsilon * k)
+
+
+@dataclass(frozen=True, repr=False)
+class Reported(TradeoffFunction):
+    """Ex-post privacy: a session's privacy loss is at most the epsilon that it reports at its end.
+
+    p(o) <= exp(epsilon(o)) q(o) for every transcript o, in both orders of the datasets; Ligett, Neel, Roth, Waggoner &
+    Wu 2017, "Accuracy first", Def. 2.2.  The curve, 1 - alpha, is that of the laws after the thinning of
+    `engine.interactive`, in one order.  It says nothing about transcripts themselves, so no bound follows from it.
+    """
+
+    name: ClassVar[str] = "reported"
+    symmetric = True
+
+    def _curve(self, alpha: Array) -> Array:
+        return 1 - alpha
+
+    def _profile(self, epsilon: Array) -> Array:
+        return np.zeros_like(epsilon)
+
+    def mu(self) -> float:
+        return 0.0
+
+    def max_privacy_loss(self) -> float:
+        return 0.0
+
+    @property
+    def label(self) -> str:
+        return "what the session reports"

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dpaudit.claims.base import TradeoffFunction
 from dpaudit.claims.compose import compose, repeated
 from dpaudit.claims.renyi import RenyiDP, ZeroConcentratedDP
-from dpaudit.claims.standard import ApproxDP, GaussianDP, LaplaceDP, PureDP
+from dpaudit.claims.standard import ApproxDP, GaussianDP, LaplaceDP, PureDP, Reported
 from dpaudit.claims.subsample import RELATIONS, group, subsampled
 from dpaudit.claims.tabulated import PrivacyLoss, TabulatedTradeoff
 from dpaudit.rounding import FUNCTIONS, number_of, read_number, upper
@@ -76,7 +76,7 @@ def parse_claim(text: str) -> TradeoffFunction:
     Args:
         text: A claim, or operations on claims, in the form that `str(claim)` returns; or a short form such as
             "eps=1", "eps=1, delta=1e-5", "(1, 1e-5)", "mu=1" or "rho=0.5".  A number may be an expression of numbers
-            with + - * / ** and log, ln, exp, sqrt, such as log(3) or 1/3.
+            with + - * / ** and log, ln, exp, sqrt, such as log(3) or 1/3.  "reported" is what a session reports.
 
     Returns:
         The claim that the text describes.
@@ -86,6 +86,8 @@ def parse_claim(text: str) -> TradeoffFunction:
     """
     if not isinstance(text, str):
         raise ValueError(f'a claim must be text such as "pure(epsilon=1)", got {_brief(repr(text))}')
+    if text.strip() in (Reported.name, str(Reported())):
+        return Reported()
     try:
         node = ast.parse(written_out(text) or text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):

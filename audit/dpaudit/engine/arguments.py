@@ -6,7 +6,7 @@ import numbers
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dpaudit.claims import TradeoffFunction, parse_claim
+from dpaudit.claims import Reported, TradeoffFunction, parse_claim
 from dpaudit.claims.comparison import pair_curves, violates
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.pairs.pair import Pair, check_relation
@@ -25,10 +25,11 @@ EQUAL = "d0 and d1 are equal, so no claim could be refuted; give two datasets th
 
 def claim_of(name: str, given: object) -> TradeoffFunction:
     """Return the claim that an argument states, as a claim object or as text."""
-    if isinstance(given, TradeoffFunction):
-        return given
-    if isinstance(given, str):
-        return parse_claim(given)
+    if isinstance(given, TradeoffFunction | str):
+        claim = parse_claim(given) if isinstance(given, str) else given
+        if isinstance(claim, Reported):
+            raise ValueError(f"{name} must be a claim about outputs; audit_interactive tests what sessions report")
+        return claim
     number = float(given) if isinstance(given, numbers.Real) and not isinstance(given, bool) else None
     example = "1" if number is None else f"{number:g}"
     hint = f'a claim such as PureDP({example}) or "pure(epsilon={example})"'

@@ -23,31 +23,46 @@ The sequential test bets only on events {score > t} (`inference.sequential.betti
 largest score (`dpaudit_attacks.sessions.ReportedLaw`).  So the test of epsilon = 0 refutes right reports with
 probability at most 1 - confidence, at any stopping time.  Both orders of a pair are tested, at the price of two pairs.
 
-Analysts are the same in all sessions, and are chosen before the audit from the schema and from a few sessions that count
-as no evidence.  So all sessions of an audit with one analyst are independent runs of one mechanism.
+Analysts are the same in all sessions.  They are chosen before the audit from the schema and from a pilot, whose
+sessions are no evidence.  So all sessions of an audit with one analyst are independent runs of one mechanism.  The pilot
+also estimates the probabilities of what an analyst waits for; bets on them are planned (`inference.sequential.planned`).
+A wrong estimate costs sessions only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from dpaudit.claims import PureDP, TradeoffFunction
-from dpaudit.engine.audit import audit
+from dpaudit.claims import Reported, TabulatedTradeoff, TradeoffFunction, parse_claim
+from dpaudit.claims.comparison import violates
+from dpaudit.engine.arguments import claim_of
+from dpaudit.engine.audit import audit_for
+from dpaudit.inference.sequential.alternatives import Alternative, pair_laws
+from dpaudit.inference.sequential.betting import best_bet
+from dpaudit.inference.sequential.planned import growth_rate
+from dpaudit.numerics import fit_logistic
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.model import AuditResult
-from dpaudit.running.sessions import ASKS, Analyst, Sessions, Step, Visit
+from dpaudit.running.sessions import Analyst, Opens, Sessions, Step, Visit
 from dpaudit.running.streams import fresh_seed, stream
-from dpaudit.values import Dataset
-from dpaudit_attacks.sessions import ReportedLaw, SessionLaw, SessionRatio, session_ratio
+from dpaudit.settings import AuditSettings
+from dpaudit_attacks.sessions import ReportedLaw, SessionLaw, SessionRatio, SessionSums, session_ratio
 
-PILOT = 30  # sessions on each dataset with each plain analyst, from which thresholds and analysts are chosen
-MOST = 4  # analysts of a portfolio; each costs sessions
-BEYOND = (0.1, 0.6)  # nats beyond what was reported at which an analyst stops
+PILOT, MOST = 40, 160  # sessions on each dataset with each plain analyst, from which analysts are chosen
+_SURE = 6.0  # nats that the sessions of a pilot would win; with more, they are enough
+_WORSE = 0.4  # analysts with a smaller share of the best growth rate are left out
+_ASKS = 60  # queries of a session of a builtin analyst
+_GROUPS = 6  # groups of queries that a pilot tries
+_CHOSEN = 2  # analysts of a portfolio; each costs sessions
+_BEYOND = (0.02, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.5, 4.0, 6.0)  # nats beyond the report at which analysts stop
 _PATIENCE = 12  # refusals in a row after which an analyst gives up
+_ERROR = 1.0  # standard errors by which an estimated difference is reduced before analysts are compared
+_PLANNED = (1.0, 0.6)  # shares of the estimated difference on which bets are planned
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +71,7 @@ class Again:
 
     name: str
     queries: tuple[Any, ...]
-    times: int = ASKS
+    times: int = _ASKS
 
     def next(self, history: Sequence[Step], rng: np.random.Generator) -> Any | None:
         """Return the next query in turn; None after some refusals in a row."""
@@ -67,28 +82,62 @@ class Again:
 
 @dataclass(frozen=True, slots=True)
 class UntilClear:
-    """Asks a query again until the session is clearer evidence for one dataset than what it reported allows.
+    """Asks queries in turn until the session is clearer evidence for one dataset than what it reported allows.
 
     The evidence is a log-likelihood ratio that a pilot taught; a wrong one costs sessions only.
     """
 
     name: str
-    queries: tuple[Any, ...]
+    plain: Again
     numbers: tuple[int, ...]  # of the queries in the schema
     ratio: SessionRatio  # of the dataset that the evidence is against, to the dataset that it is for
     beyond: float  # nats by which the evidence must exceed what was reported
+    clear: float  # log-ratio of the probabilities that the evidence suffices; the conclusion if it does
+    unclear: float  # the conclusion if it does not
 
     def next(self, history: Sequence[Step], rng: np.random.Generator) -> Any | None:
         """Return the next query in turn, or None as soon as the evidence suffices."""
-        turns = len(self.queries)
-        known = tuple((self.numbers[place % turns], *step[1:]) for place, step in enumerate(history))
-        if history and -float(self.ratio([known])[0]) > (history[-1].spent or 0.0) + self.beyond:
-            return None
-        return Again("", self.queries).next(history, rng)
+        return self.begin().next(history, rng)
+
+    def begin(self) -> _Watching:
+        return _Watching(self)
+
+
+@dataclass(slots=True)
+class _Watching:
+    """`UntilClear` in one session: adds up the evidence of each step once."""
+
+    analyst: UntilClear
+    read: int = field(default=0, init=False)
+    evidence: float = field(default=0.0, init=False)
+
+    def next(self, history: Sequence[Step], rng: np.random.Generator) -> Any | None:
+        return None if self.cleared(history) else self.analyst.plain.next(history, rng)
+
+    def concludes(self, history: Sequence[Step]) -> float:
+        return self.analyst.clear if self.cleared(history) else self.analyst.unclear
+
+    def cleared(self, history: Sequence[Step]) -> bool:
+        numbers, ratio = self.analyst.numbers, self.analyst.ratio
+        for place in range(self.read, len(history)):
+            step, before = history[place], history[place - 1].outcome if place else ""
+            self.evidence -= ratio.of_step(numbers[place % len(numbers)], before, step.outcome, step.value)
+        self.read = len(history)
+        return bool(history) and self.evidence > (history[-1].spent or 0.0) + self.analyst.beyond
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """An analyst for one order of a pair, and what bets are planned on."""
+
+    growth: float  # nats per session of the best bet, as a pilot estimates it
+    order: int  # 0 if the loss of d0 is tested, 1 for that of d1
+    analyst: Analyst
+    violations: tuple[TradeoffFunction, ...] = ()
 
 
 def audit_interactive(
-    open_session: Callable[[Dataset, np.random.Generator], Any],
+    open_session: Opens,
     claim: TradeoffFunction | str,
     pairs: Pair | Iterable[Pair],
     *,
@@ -116,73 +165,169 @@ def audit_interactive(
         confidence: A true claim is called violated with probability at most 1 - confidence.
         seed: Seed of all randomness; a fresh one if None.
         name: Name of the audit in reports.
-        **settings: Further arguments of `audit`, such as `jobs`, `store`, `detect`, `confirm` and `progress`.
+        **settings: Further arguments of `audit`, such as `jobs`, `store`, `measure`, `confirm` and `progress`.
 
     Returns:
-        The result; `trials_used` is the number of sessions on each dataset, over all analysts.
+        The result; `trials_used` is the number of sessions on each dataset, over all analysts, without the pilot.
 
     Raises:
         ValueError: If there is no schema, or a session does not report what "reported" needs.
     """
-    reported = isinstance(claim, str) and claim.strip() == "reported"
+    claim = parse_claim(claim) if isinstance(claim, str) else claim
+    reported = isinstance(claim, Reported)
+    claim = claim if reported else claim_of("claim", claim)
     pair_list = [pairs] if isinstance(pairs, Pair) else list(pairs)
     seed = fresh_seed() if seed is None else seed
     if not pair_list:
         raise ValueError("pairs must hold at least one pair of neighbouring datasets")
     if queries is None:
         queries = getattr(open_session(pair_list[0].d0, stream(seed, "schema")), "queries", None)
-    if not queries:
+    if queries is None or not len(queries):
         raise ValueError(
             "the session has no attribute `queries`: pass the queries that may be asked, queries=[...], of any type"
         )
-    mechanism = Sessions(open_session, tuple(queries), reported)
+    plain = Sessions(open_session, tuple(queries), (), reported)
+    most = max(PILOT, min(MOST, sessions // 4))
     chosen: list[Pair] = []
+    used: list[Analyst] = []
+    violations: list[TradeoffFunction] = []
     for number, pair in enumerate(pair_list):
-        orders = [(pair.d0, pair.d1, str(pair))]
-        if reported:
-            orders = [(pair.d0, pair.d1, f"{pair}, loss of d0"), (pair.d1, pair.d0, f"{pair}, loss of d1")]
-        for order, (first, second, label) in enumerate(orders):
-            for analyst in _analysts(mechanism, first, second, analysts, stream(seed, "pilot", number, order)):
-                visits = Visit(first, analyst, reported), Visit(second, analyst)
-                chosen.append(Pair(*visits, label=f"{label}, {analyst.name}"))
-    return audit(
-        mechanism,
-        PureDP(0.0) if reported else claim,
+        for design in _designs(plain, pair, claim, analysts, most, stream(seed, "pilot", number)):
+            analyst, (first, second) = design.analyst, (pair.d0, pair.d1)[:: -1 if design.order else 1]
+            if all(analyst is not one for one in used):
+                used.append(analyst)
+            label = f"{pair}, loss of d{design.order}, {analyst.name}" if reported else f"{pair}, {analyst.name}"
+            visits = Visit(first, analyst.name, reported), Visit(second, analyst.name)
+            chosen.append(Pair(*visits, label=label))
+            violations += design.violations
+    if len({analyst.name for analyst in used}) < len(used):
+        raise ValueError(f"analysts must have different names, got {', '.join(one.name for one in used)}")
+    given: dict[str, Any] = {"attacks": ReportedLaw() if reported else [SessionLaw(), SessionSums()], **settings}
+    name = name or getattr(open_session, "__name__", type(open_session).__name__)
+    return audit_for(
+        dataclasses.replace(plain, analysts=tuple(used)),
+        claim,
         chosen,
-        trials=sessions,
-        confidence=confidence,
-        seed=seed,
-        name=name or getattr(open_session, "__name__", type(open_session).__name__),
-        **{"attacks": ReportedLaw() if reported else [SessionLaw(), "auto"], **settings},
+        AuditSettings(trials=sessions, confidence=confidence, seed=seed, name=name, **given),
+        violations=violations,
     )
 
 
-def _analysts(
-    mechanism: Sessions, d0: Dataset, d1: Dataset, given: str | Sequence[Analyst], rng: np.random.Generator
-) -> list[Analyst]:
-    """Return the given analysts, or the portfolio: plain ones, and those whose thresholds a pilot gives."""
-    if not isinstance(given, str):
-        return list(given)
-    if given != "auto":
-        raise ValueError(f'analysts must be "auto" or a list of analysts, got {given!r}')
-    queries = mechanism.queries
-    groups = [(number,) for number in range(len(queries))]
-    if len(queries) > 1:
-        groups.append(tuple(range(len(queries))))
-    gains: list[tuple[float, Analyst]] = []
+def _designs(
+    mechanism: Sessions,
+    pair: Pair,
+    claim: TradeoffFunction,
+    analysts: str | Sequence[Analyst],
+    most: int,
+    rng: np.random.Generator,
+) -> list[Design]:
+    """Return the analysts for a pair: the given ones, or those that a pilot finds best."""
+    orders = (0, 1) if mechanism.reported else (0,)
+    if not isinstance(analysts, str):
+        return [Design(0.0, order, analyst) for order in orders for analyst in analysts]
+    if analysts != "auto":
+        raise ValueError(f'analysts must be "auto" or a list of analysts, got {analysts!r}')
+    count = len(mechanism.queries)
+    groups = [(number,) for number in range(min(count, _GROUPS - 1))]
+    groups += [tuple(range(count))] if count > 1 else []
+    found: list[Design] = []
     for group in groups:
         title = f"query {group[0]}" if len(group) == 1 else "all queries in turn"
-        asked = tuple(queries[number] for number in group)
-        plain = Again(f"{title}, again and again", asked)
-        sides = [[mechanism(Visit(d, plain), rng) for _ in range(PILOT)] for d in (d0, d1)]
-        ratio = session_ratio(sides[0][::2], sides[1][::2], rng, known=False)
-        gain = float(ratio(sides[1][1::2]).mean() - ratio(sides[0][1::2]).mean())
-        gains.append((gain, plain))
-        if mechanism.reported:
-            learned = session_ratio(*sides, rng, known=False)
-            clear = [
-                UntilClear(f"{title}, until {nats:g} nats beyond the report", asked, group, learned, nats)
-                for nats in BEYOND
-            ]
-            gains = [(gain, analyst) for analyst in clear] + gains
-    return [analyst for _, analyst in sorted(gains, key=lambda gain: -gain[0])[:MOST]]
+        again = Again(f"{title}, again and again", tuple(mechanism.queries[number] for number in group))
+        asking = dataclasses.replace(mechanism, analysts=(again,))
+        sides: tuple[list[Any], list[Any]] = [], []
+        tried: list[Design] = []
+        while len(sides[0]) < most and all(design.growth * len(sides[0]) < _SURE for design in tried):
+            for side, dataset in zip(sides, (pair.d0, pair.d1), strict=True):
+                side += [asking(Visit(dataset, again.name), rng) for _ in range(max(PILOT, len(sides[0])))]
+            if mechanism.reported:
+                tried = [design for order in orders for design in _stopping(sides, order, group, title, again, rng)]
+            else:
+                tried = [_whole(sides, again, claim, rng)]
+        found += tried
+    found.sort(key=lambda design: -design.growth)
+    return [design for design in found[:_CHOSEN] if design.growth >= _WORSE * found[0].growth]
+
+
+def _whole(sides: Sequence[Sequence[Any]], again: Analyst, claim: TradeoffFunction, rng: np.random.Generator) -> Design:
+    """Estimate from a pilot how much sessions with a plain analyst violate a claim about the whole session.
+
+    A score s, learned from one half, has in the other half the masses m e^-s / (1 + e^-s) and m / (1 + e^-s) on the two
+    datasets, where m is the number of sessions with this score.  So rare scores are learned from both datasets.
+    """
+    best, mean = Design(0.0, 0, again), 0.0
+    for attack in (SessionLaw(), SessionSums()):
+        scores: list[Any] = []
+        for half in range(2):
+            fitted = attack.fit(sides[0][half::2], sides[1][half::2], rng)
+            scores += [fitted(side[1 - half :: 2]) for side in sides]
+        held = [np.concatenate(scores[side::2]) for side in range(2)]
+        slope, intercept = fit_logistic(np.concatenate(held)[:, None], len(held[0]))
+        ratios = np.round(np.clip(max(float(slope[0]), 0.0) * np.concatenate(held) + intercept, -20, 20), 1)
+        ratio, times = np.unique(ratios, return_counts=True)
+        mean = max(mean, float(np.mean(held[1]) - np.mean(held[0])))
+        p, q = times / (1 + np.exp(ratio)), times / (1 + np.exp(-ratio))
+        alpha, beta = 1 - np.cumsum(p / p.sum())[::-1], np.cumsum(q / q.sum())[::-1]
+        curve = TabulatedTradeoff(alpha=[0.0, *alpha[1:], 1.0], beta=[1.0, *beta[1:], 0.0])
+        if violates(curve, claim):
+            law = Alternative(p=(laws := pair_laws(curve)[0])[0], q=laws[1], weight=1.0)
+            growth = growth_rate(best_bet(law, claim), claim, law)
+            best = max(best, Design(growth, 0, again, (curve,)), key=lambda design: design.growth)
+    return best if best.growth > 0 else dataclasses.replace(best, growth=1e-9 * mean)
+
+
+def _stopping(
+    sides: Sequence[Sequence[Any]],
+    order: int,
+    group: tuple[int, ...],
+    title: str,
+    again: Again,
+    rng: np.random.Generator,
+) -> list[Design]:
+    """Return the analyst that stops at the best moment in sessions of a pilot, for one order of the datasets."""
+    first, second = sides[order], sides[1 - order]
+    paths: tuple[list[tuple[Any, Any]], ...] = ([], [])
+    for half in range(2):
+        ratio = session_ratio(first[half::2], second[half::2], rng)
+        for found, side in zip(paths, (first, second), strict=True):
+            found += [_path(ratio, transcript) for transcript in side[1 - half :: 2]]
+    best: Design | None = None
+    learned = session_ratio(first, second, rng)
+    for beyond in _BEYOND:
+        stops = [[_stop(*path, beyond) for path in side] for side in paths]
+        survived = np.array([0.0 if stop is None else np.exp(-stop[0]) for stop in stops[0]])
+        modelled = np.array([0.0 if stop is None else np.exp(-stop[1]) for stop in stops[0]])
+        cleared = np.array([stop is not None for stop in stops[1]], dtype=float)
+        p, q = float(survived.mean()), float(modelled.mean() + cleared.mean()) / 2
+        error = np.sqrt((survived - modelled).var() + survived.var() + cleared.var()) / 2 / np.sqrt(len(survived))
+        p, q = (min(max(rate, 0.005), 0.995) for rate in (p, q))
+        growth = _growth(p, max(q, min(p, q + _ERROR * error)))
+        if best is None or growth > best.growth:
+            name = f"{title}, until {beyond:g} nats beyond the report, against d{1 - order}"
+            logs = float(np.log(q / p)), float(np.log((1 - q) / (1 - p)))
+            middle, half = (p + q) / 2, (p - q) / 2
+            events = [(middle + share * half, middle - share * half) for share in _PLANNED if half > 0.005]
+            curves = [TabulatedTradeoff(alpha=(0.0, 1 - p, 1.0), beta=(1.0, q, 0.0)) for p, q in events]
+            best = Design(growth, order, UntilClear(name, again, group, learned, beyond, *logs), tuple(curves))
+    return [] if best is None else [best]
+
+
+def _path(ratio: SessionRatio, transcript: Sequence[Any]) -> tuple[Any, Any]:
+    """Return the evidence for the first dataset after each step, and what was reported then."""
+    before, gains = "", []
+    for query, outcome, value, _ in transcript:
+        gains.append(-ratio.of_step(query, before, outcome, value))
+        before = outcome
+    return np.cumsum(gains), np.array([step[3] for step in transcript], dtype=float)
+
+
+def _stop(evidence: Any, spent: Any, beyond: float) -> tuple[float, float] | None:
+    """Return (spent, evidence) when the evidence first exceeds the report by some nats; None if it never does."""
+    places = np.flatnonzero(evidence > spent + beyond)
+    return (float(spent[places[0]]), float(evidence[places[0]])) if len(places) else None
+
+
+def _growth(p: float, q: float) -> float:
+    """Return the growth rate of the best bet on an event with probability p on d0 and q < p on d1, in nats."""
+    m = (p + q) / 2
+    return float(sum(x * np.log(x / y) for x, y in ((p, m), (1 - p, 1 - m), (q, m), (1 - q, 1 - m)))) if p > q else 0.0

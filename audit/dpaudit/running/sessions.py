@@ -9,13 +9,16 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from dpaudit.values import Dataset
+from dpaudit.values import Dataset, key
 
-ASKS = 100
+MAX_ASKS = 1_000
 """An analyst asks at most this many queries of a session, so that sessions which never refuse end, too."""
 
 ERASED = ("erased",)
-"""The outcome in place of a transcript that did not survive the thinning; see `dpaudit.engine.interactive`."""
+"""The output in place of a transcript that did not survive the thinning; see `dpaudit.engine.interactive`."""
+
+Opens = Callable[[Dataset, np.random.Generator], Any]
+"""Opens a session: `(dataset, rng) -> session`."""
 
 
 class Refused(Exception):
@@ -32,7 +35,11 @@ class Step(NamedTuple):
 
 
 class Analyst(Protocol):
-    """Chooses the queries of a session.  It is the same in all sessions of an audit, and keeps nothing between them."""
+    """Chooses the queries of a session.  It is the same in all sessions of an audit, and keeps nothing between them.
+
+    An analyst may have a method `begin()`, which returns the analyst of one session; this one may keep what it likes.
+    It may also have a method `concludes(history) -> number`, whose result ends the transcript.
+    """
 
     name: str
 
@@ -40,11 +47,12 @@ class Analyst(Protocol):
         """Return the next query, given the steps of this session so far; None ends the session."""
 
 
-class Visit(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Visit:
     """What a run of `Sessions` gets in place of a dataset."""
 
     dataset: Dataset
-    analyst: Any
+    analyst: str  # name
     thinned: bool = False  # whether transcripts survive only with the probability e^-spent
 
 
@@ -53,33 +61,47 @@ class Sessions:
     """The mechanism whose output is the transcript of one session with one analyst.
 
     A transcript is a tuple of steps (query, outcome, value, spent), with the number of the query in the schema in place
-    of the query itself.  Refusals, errors and what is reported are parts of it, because the analyst sees them.
+    of the query itself.  Refusals, errors and what is reported are parts of it, because the analyst sees them.  The
+    conclusion of an analyst follows as ("concludes", number).
 
     Args:
-        open_session: `(dataset, rng) -> session`, with `ask(query)`, which raises `Refused`, and optionally `spent`.
+        open_session: Opens a session, with `ask(query)`, which raises `Refused`, and optionally `spent`.
         queries: The schema: queries that analysts may ask.
+        analysts: The analysts that visits name.
         reported: Whether the session must report what it has spent.
     """
 
-    open_session: Callable[[Dataset, np.random.Generator], Any]
+    open_session: Opens
     queries: tuple[Any, ...]
+    analysts: tuple[Analyst, ...]
     reported: bool = False
 
     def __call__(self, visit: Visit, rng: np.random.Generator) -> tuple[Any, ...]:
+        # drawn before the session, which may do with its generator what it likes
+        survival, own = rng.random(), np.random.default_rng(rng.integers(2**63))
         session = self.open_session(visit.dataset, rng)
+        analyst: Any = next(analyst for analyst in self.analysts if analyst.name == visit.analyst)
+        analyst = analyst.begin() if hasattr(analyst, "begin") else analyst
         history: list[Step] = []
-        while len(history) < ASKS and (query := visit.analyst.next(tuple(history), rng)) is not None:
-            outcome, value = "answer", None
+        while len(history) < MAX_ASKS and (query := analyst.next(tuple(history), own)) is not None:
             try:
-                value = session.ask(query)
+                outcome, value = "answer", session.ask(query)
             except Refused as error:
                 outcome, value = "refused", str(error)
             except Exception as error:  # the analyst sees it
                 outcome, value = type(error).__name__, str(error)
             history.append(Step(query, outcome, value, self._spent(session)))
-        if visit.thinned and rng.random() >= math.exp(-(history[-1].spent or 0.0) if history else 0.0):
+        if visit.thinned and survival >= math.exp(-(history[-1].spent or 0.0) if history else 0.0):
             return ERASED
-        return tuple((self._number(step.query), *step[1:]) for step in history)
+        steps = tuple((self.number(step.query), *step[1:]) for step in history)
+        return (*steps, ("concludes", analyst.concludes(history))) if hasattr(analyst, "concludes") else steps
+
+    def number(self, query: Any) -> int | str:
+        """Return the number of a query in the schema, or its text if it is not in the schema."""
+        for number, known in enumerate(self.queries):
+            if known is query or key(known) == key(query):
+                return number
+        return repr(query)
 
     def _spent(self, session: Any) -> float | None:
         spent = getattr(session, "spent", None)
@@ -92,7 +114,3 @@ class Sessions:
                 'reports nothing, or delta or rho, can be audited with a claim about the whole session, not "reported"'
             )
         return float(spent)
-
-    def _number(self, query: Any) -> int | str:
-        found = next((number for number, known in enumerate(self.queries) if known is query or known == query), None)
-        return repr(query) if found is None else found

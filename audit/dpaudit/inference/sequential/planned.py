@@ -38,8 +38,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpaudit.claims import TradeoffFunction
-from dpaudit.inference.sequential.alternatives import Alternative, blurred, pair_laws, without_rounding
+from dpaudit.claims import Reported, TradeoffFunction
+from dpaudit.inference.sequential.alternatives import (
+    Alternative,
+    blurred,
+    pair_laws,
+    scaled,
+    without_rounding,
+)
 from dpaudit.inference.sequential.betting import Bet, best_bet
 
 _PARAMETERS = 7  # free parameters of a typical score
@@ -92,7 +98,10 @@ class Planned:
 @lru_cache(maxsize=16)
 def planned_laws(claim: TradeoffFunction, planned: Planned) -> tuple[tuple[Alternative, Bet], ...]:
     """Return the laws of planned violations that violate the claim, each with its bet."""
-    laws = [law for violation in planned.violations for law in pair_laws(violation)]
+    if isinstance(claim, Reported):  # is tested in one order, in which its violations are given
+        laws = [scaled(violation, 1.0) for violation in planned.violations]
+    else:
+        laws = [law for violation in planned.violations for law in pair_laws(violation)]
     given = [Alternative(p=p, q=q, weight=1 / len(laws)) for p, q in laws]
     found = [(law, bet_on_learned_scores(law, claim)) for law in given]
     return tuple((law, bet) for law, bet in found if bet is not None)
