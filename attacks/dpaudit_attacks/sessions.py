@@ -8,7 +8,7 @@ query and the outcome before.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -47,8 +47,8 @@ class SessionLaw:
 class SessionSums:
     """A logistic regression on sums and first answers of each query, for steps that depend on each other.
 
-    The sums of two queries show what they share, such as a noisy threshold.  The difference of their first answers shows
-    noise that they share.
+    The sums of two queries show what they share, such as a noisy threshold.  The difference of their first answers
+    shows noise that they share.
     """
 
     name: ClassVar[str] = "session_sums"
@@ -249,12 +249,12 @@ def _law(values0: Sequence[Any], values1: Sequence[Any], rng: np.random.Generato
     except (TypeError, ValueError, IndexError):
         numbers, width = False, 0
     if numbers and width == 1 and KnownNoise().suits(*sides):
-        return Table.of(KnownNoise().fit(*sides, rng), *sides)
+        return Table.of(KnownNoise().fit(sides[0], sides[1], rng), sides[0], sides[1])
     ways: list[Callable[[Sequence[Any], Sequence[Any]], Law]] = [lambda a, b: Frequencies({}, 0.0)]
     if not numbers or len({repr(value) for side in (values0, values1) for value in side}) <= _FEW:
         ways.append(Frequencies.of)
-    ways += [Vectors.of] if numbers else []
-    ways += [partial(Table.of_cells, cells) for cells in _CELLS] if width == 1 else []
+    else:
+        ways += [Vectors.of] + ([partial(Table.of_cells, cells) for cells in _CELLS] if width == 1 else [])
     losses = [0.0] * len(ways)
     for fold in range(2 if min(len(values0), len(values1)) >= 4 else 0):
         for place, way in enumerate(ways):
@@ -333,12 +333,14 @@ class Vectors:
         return cls(slopes, float(intercept - slopes @ middle + np.log(len(values0) / len(values1))))
 
     def __call__(self, values: Sequence[Any]) -> Array:
-        scores = np.zeros(len(values))
+        rows = np.full((len(values), len(self.slopes)), np.nan)
         for place, value in enumerate(values):
-            row = np.array([_number(one) for one in np.ravel(np.asarray(value, dtype=object))])
-            if len(row) == len(self.slopes) and np.isfinite(row).all():
-                scores[place] = np.clip(linear(row[None, :], self.slopes)[0] + self.intercept, -_FAR, _FAR)
-        return scores
+            numbers = [_number(number) for number in (value if isinstance(value, Iterable) else (value,))]
+            if len(numbers) == len(self.slopes):
+                rows[place] = numbers
+        known = np.isfinite(rows).all(axis=1)
+        ratios = np.clip(linear(np.where(known[:, None], rows, 0.0), self.slopes) + self.intercept, -_FAR, _FAR)
+        return np.where(known, ratios, 0.0)
 
 
 def _number(value: Any) -> float:

@@ -14,6 +14,7 @@ from dpaudit.claims import (
     GaussianDP,
     LaplaceDP,
     PureDP,
+    Reported,
     TradeoffFunction,
     ZeroConcentratedDP,
     parse_claim,
@@ -31,7 +32,7 @@ DELTAS = (0.0, 1e-9, 1e-6, 1e-3, 1e-2, 1e-1)  # values of delta at which a repor
 
 def certified_profile(result: AuditResult) -> list[tuple[float, float]]:
     """Return the corners of the certified staircase, a lower bound on the mechanism's privacy profile."""
-    if not (result.bounds_valid and result.evidence.trials):
+    if not (result.bounded and result.evidence.trials):
         return []
     steps: list[tuple[float, float]] = []
     for delta in reversed(DELTAS):
@@ -51,7 +52,7 @@ def has_band(result: AuditResult) -> bool:
     """Return whether the result bounds the mechanism's whole curve."""
     curve = result.curve
     known = np.isfinite(curve.alpha) & np.isfinite(curve.beta_upper)
-    if not (result.bounds_valid and result.evidence.kind.of_pairs and known.any()):
+    if not (result.bounded and result.evidence.kind.of_pairs and known.any()):
         return False
     return bool(np.any(curve.beta_upper[known] < 1 - curve.alpha[known] - 1e-12))
 
@@ -152,6 +153,8 @@ def headline(result: AuditResult) -> Bound | None:
 
     If all bounds hold together and the claim is refuted, it is the delta at which the bound exceeds the claim most.
     """
+    if isinstance(result.claim, Reported):
+        return None
     own, stated = None, result.claim.parameters
     match result.claim:
         case GaussianDP():
@@ -177,6 +180,8 @@ def certified_of_claimed(result: AuditResult) -> Text:
     if not result.bounds_valid:
         return "nothing"
     bound = headline(result)
+    if not result.bounded:
+        return "no bound follows"
     if bound is None:
         return "the curve, no single parameter"
     if math.isnan(bound.certified):
@@ -218,6 +223,8 @@ def claim_in_words(claim: TradeoffFunction, digits: int = 4) -> tuple[Span, ...]
             return "Gaussian differential privacy with ", Math(f"μ = {stated['mu']}")
         case ZeroConcentratedDP():
             return "zero-concentrated differential privacy with ", Math(f"ρ = {stated['rho']}")
+        case Reported():
+            return ("that sessions spend no more than they report",)
         case LaplaceDP():
             return "the privacy of Laplace noise with ", Math(f"ε = {stated['epsilon']}")
     return (Code(label(claim)),)

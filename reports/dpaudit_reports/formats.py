@@ -128,7 +128,7 @@ def finite(value: float) -> float | str | None:
 
 def detectable(result: AuditResult | None) -> str:
     """Return the smallest violation that would have been found with 90 % probability."""
-    if result is None or result.violated or not result.bounds_valid:
+    if result is None or result.violated or not result.bounded:
         return ""
     return enlarged(result.detectable.claim) or "nothing"
 

@@ -215,6 +215,8 @@ def brief(audited: Audited) -> str:
     if not result.bounds_valid:
         return f"nothing is proven: {why(audited)}"
     bound = headline(result)
+    if not result.bounded:
+        return f"more is lost than reported{outcome(result)}" if result.violated else "reports were not refuted"
     if bound is None:
         return f"the curve is refuted, but no single parameter{outcome(result)}"
     named = bound.shown_alone() if bound.delta == 0 else bound.shown(bound.certified_text())

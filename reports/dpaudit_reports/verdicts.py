@@ -110,6 +110,8 @@ def unseen(result: AuditResult) -> tuple[Span, ...]:
         return (f"Unknown, since nothing is certified: {void}.",)
     if result.detectable.rule_of_three_rate >= 1:
         return ("No event could be seen, since no output was counted.",)
+    if not result.bounded:
+        return ("Losses that are seldom beyond what is reported, and losses with other analysts or pairs. ",)
     limits: list[Span] = []
     if not (result.violated or result.measurement):
         limits += _size(result)

@@ -26,6 +26,7 @@ from dpaudit.cli.prepare_run import NotReady, load
 from dpaudit.cli.terminal import command_line, drawn_line, is_terminal, print_traceback, report_internal_error, say
 from dpaudit.config.planned import PlannedAudit
 from dpaudit.engine.audit import Progress, audit
+from dpaudit.engine.interactive import audit_interactive
 from dpaudit.engine.progress_line import shown as progress_shown
 from dpaudit.engine.schedule import Round
 from dpaudit.result.model import AuditResult
@@ -168,7 +169,13 @@ def _audited(task: Task, options: RunOptions, log: EventLog, *, shown: bool) -> 
             def made(trials: int | None, progress: Callable[[Progress], None] | None) -> AuditResult:
                 settings = replace(options.over(task.planned.settings), confidence=task.confidence, progress=progress)
                 settings = settings if trials is None else replace(settings, trials=trials)
-                return audit(mechanism, claim, task.planned.pairs, **settings.keywords)
+                if not task.planned.config.interactive:
+                    return audit(mechanism, claim, task.planned.pairs, **settings.keywords)
+                sessions = {key: value for key, value in settings.keywords.items() if key not in ("trials", "attacks")}
+                queries = task.planned.config.queries
+                return audit_interactive(
+                    mechanism, claim, task.planned.pairs, queries=queries, sessions=settings.trials, **sessions
+                )
 
             try:
                 return made(None if task.part is None else task.part.trials, report)

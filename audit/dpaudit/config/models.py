@@ -34,6 +34,7 @@ from dpaudit.text import hint, nearest
 from dpaudit.values import JsonObject
 
 FROM_MECHANISM = "from mechanism"  # value of `claim` that selects the claim in the mechanism's attribute `claim`
+REPORTED = "reported"  # value of `claim` that tests what interactive sessions report to have spent
 
 
 def builtin_mechanism(name: str, params: JsonObject | None) -> Any:
@@ -149,7 +150,15 @@ class AuditConfig(Strict):
 
     name: str = Field(description="name of the audit; its results are written to NAME.json and NAME.pdf")
     source: str = Field("", description="source of the claim, e.g. a URL")
-    claim: str = Field(description=f'a claim such as "gaussian(mu=1)", or "{FROM_MECHANISM}"')
+    claim: str = Field(
+        description=f'a claim such as "gaussian(mu=1)", or "{FROM_MECHANISM}"; for sessions, also "{REPORTED}"'
+    )
+    interactive: bool = Field(
+        False, description="the mechanism opens sessions that answer queries; see audit_interactive"
+    )
+    queries: list[Any] | None = Field(
+        None, min_length=1, description="queries of interactive sessions; the session's own if omitted"
+    )
     mechanism: MechanismConfig
     pairs: list[PairConfig] = Field(min_length=1)
     attacks: str | list[str] = DEFAULTS.attacks
@@ -242,6 +251,18 @@ class AuditConfig(Strict):
                 raise ValueError(f"{text!r} is not a claim; did you mean {FROM_MECHANISM}?")
             parse_claim(text)
         return text
+
+    @model_validator(mode="after")
+    def _sessions(self) -> AuditConfig:
+        if not self.interactive:
+            if self.queries is not None or self.claim.strip() in (REPORTED, f"{REPORTED}()"):
+                raise ValueError(f"queries, and the claim {REPORTED}, are about sessions; add interactive: true")
+            return self
+        if self.mechanism.python is None or self.mechanism.isolated or self.mechanism.batched:
+            raise ValueError("interactive is allowed with mechanism.python only, in this process and not batched")
+        if self.mechanism.observe_time or self.detect is not None or any(pair.search for pair in self.pairs):
+            raise ValueError("interactive cannot be combined with observe_time, detect or pairs.search; remove them")
+        return self
 
     @field_validator("attacks")
     @classmethod

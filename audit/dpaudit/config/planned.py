@@ -228,7 +228,15 @@ class PlannedAudit:
         assert address is not None
         if not config.isolated:
             return PythonMechanism(
-                address, params, config.batched, folder, timeout=self._timeout, memory=memory, named=named, code=code
+                address,
+                params,
+                config.batched,
+                folder,
+                timeout=self._timeout,
+                memory=memory,
+                named=named,
+                code=code,
+                interactive=self.config.interactive,
             )
         return IsolatedMechanism(
             address=address,

@@ -23,11 +23,11 @@ from dpaudit.settings import AuditSettings, check_memory, shown
 EQUAL = "d0 and d1 are equal, so no claim could be refuted; give two datasets that differ"
 
 
-def claim_of(name: str, given: object) -> TradeoffFunction:
-    """Return the claim that an argument states, as a claim object or as text."""
+def claim_of(name: str, given: object, *, sessions: bool = False) -> TradeoffFunction:
+    """Return the claim that an argument states, as a claim object or as text; "reported" only for sessions."""
     if isinstance(given, TradeoffFunction | str):
         claim = parse_claim(given) if isinstance(given, str) else given
-        if isinstance(claim, Reported):
+        if isinstance(claim, Reported) and not sessions:
             raise ValueError(f"{name} must be a claim about outputs; audit_interactive tests what sessions report")
         return claim
     number = float(given) if isinstance(given, numbers.Real) and not isinstance(given, bool) else None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from dpaudit.claims import TradeoffFunction
+from dpaudit.claims import Reported, TradeoffFunction
 from dpaudit.engine.fixed import FixedAudit
 from dpaudit.engine.fresh_runs import FRESH_RUNS, Fresh, confirm
 from dpaudit.engine.independence import Judgement, judgement_of, nothing_varied
@@ -189,6 +190,8 @@ def result_of(run: SequentialAudit | FixedAudit, asked: Asked, *, began: float) 
     facts = _with_power(_facts(method, dependent, judgement), asked, detectable, method)
     found = ruling(facts)
     failed = found.stopped_by == "failure"
+    if isinstance(asked.claim, Reported):  # a size of thinned laws is none of sessions
+        detectable = dataclasses.replace(detectable, claim="", largest_epsilon=math.inf)
     numbers = concluded(evidence, asked.claim, confidence=confidence, valid=found.bounds_valid, failed=failed)
     compared = method.pair if fresh is not None and fresh.confirmation.processes else None
     stated = found.verdict is not Verdict.INCONCLUSIVE or numbers["mu_lower"] > 0

@@ -24,23 +24,26 @@ largest score (`dpaudit_attacks.sessions.ReportedLaw`).  So the test of epsilon 
 probability at most 1 - confidence, at any stopping time.  Both orders of a pair are tested, at the price of two pairs.
 
 Analysts are the same in all sessions.  They are chosen before the audit from the schema and from a pilot, whose
-sessions are no evidence.  So all sessions of an audit with one analyst are independent runs of one mechanism.  The pilot
-also estimates the probabilities of what an analyst waits for; bets on them are planned (`inference.sequential.planned`).
-A wrong estimate costs sessions only.
+sessions are no evidence.  So all sessions of an audit with one analyst are independent runs of one mechanism.  The
+pilot also estimates the probabilities of what an analyst waits for, and bets on them are planned
+(`inference.sequential.planned`).  A wrong estimate costs sessions only.
 """
 
 from __future__ import annotations
 
+import copy
 import dataclasses
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from dpaudit.claims import Reported, TabulatedTradeoff, TradeoffFunction, parse_claim
+from dpaudit.claims import Reported, TabulatedTradeoff, TradeoffFunction
 from dpaudit.claims.comparison import violates
-from dpaudit.engine.arguments import claim_of
+from dpaudit.engine.arguments import claim_of, pairs_of, violation_of
 from dpaudit.engine.audit import audit_for
 from dpaudit.inference.sequential.alternatives import Alternative, pair_laws
 from dpaudit.inference.sequential.betting import best_bet
@@ -48,7 +51,10 @@ from dpaudit.inference.sequential.planned import growth_rate
 from dpaudit.numerics import fit_logistic
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.model import AuditResult
-from dpaudit.running.sessions import Analyst, Opens, Sessions, Step, Visit
+from dpaudit.running.foreign import MechanismError
+from dpaudit.running.identity import mechanism_name
+from dpaudit.running.outcomes import in_words
+from dpaudit.running.sessions import Analyst, NotReported, Opens, Sessions, Step, Visit
 from dpaudit.running.streams import fresh_seed, stream
 from dpaudit.settings import AuditSettings
 from dpaudit_attacks.sessions import ReportedLaw, SessionLaw, SessionRatio, SessionSums, session_ratio
@@ -56,7 +62,7 @@ from dpaudit_attacks.sessions import ReportedLaw, SessionLaw, SessionRatio, Sess
 PILOT, MOST = 40, 160  # sessions on each dataset with each plain analyst, from which analysts are chosen
 _SURE = 6.0  # nats that the sessions of a pilot would win; with more, they are enough
 _WORSE = 0.4  # analysts with a smaller share of the best growth rate are left out
-_ASKS = 60  # queries of a session of a builtin analyst
+_ASKS = 120  # queries of a session of a builtin analyst
 _GROUPS = 6  # groups of queries that a pilot tries
 _CHOSEN = 2  # analysts of a portfolio; each costs sessions
 _BEYOND = (0.02, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.5, 4.0, 6.0)  # nats beyond the report at which analysts stop
@@ -173,28 +179,34 @@ def audit_interactive(
     Raises:
         ValueError: If there is no schema, or a session does not report what "reported" needs.
     """
-    claim = parse_claim(claim) if isinstance(claim, str) else claim
+    claim = claim_of("claim", claim, sessions=True)
     reported = isinstance(claim, Reported)
-    claim = claim if reported else claim_of("claim", claim)
-    pair_list = [pairs] if isinstance(pairs, Pair) else list(pairs)
+    pair_list, detect = pairs_of(pairs), violation_of(settings.pop("detect", None))
     seed = fresh_seed() if seed is None else seed
-    if not pair_list:
-        raise ValueError("pairs must hold at least one pair of neighbouring datasets")
+    if reported and (detect is not None or "attacks" in settings):
+        raise ValueError(
+            "what sessions report is tested with one attack, and bets follow from a pilot: remove attacks, detect"
+        )
+    plain = Sessions(open_session, (), (), reported)
     if queries is None:
-        queries = getattr(open_session(pair_list[0].d0, stream(seed, "schema")), "queries", None)
+        with _pilot():
+            queries = getattr(plain.open(pair_list[0].d0, stream(seed, "schema")), "queries", None)
     if queries is None or not len(queries):
         raise ValueError(
             "the session has no attribute `queries`: pass the queries that may be asked, queries=[...], of any type"
         )
-    plain = Sessions(open_session, tuple(queries), (), reported)
+    plain = dataclasses.replace(plain, queries=tuple(queries))
     most = max(PILOT, min(MOST, sessions // 4))
     chosen: list[Pair] = []
     used: list[Analyst] = []
-    violations: list[TradeoffFunction] = []
+    violations: list[TradeoffFunction] = [] if detect is None else [detect]
     for number, pair in enumerate(pair_list):
         for design in _designs(plain, pair, claim, analysts, most, stream(seed, "pilot", number)):
             analyst, (first, second) = design.analyst, (pair.d0, pair.d1)[:: -1 if design.order else 1]
-            if all(analyst is not one for one in used):
+            if not isinstance(analysts, str) or number == 0:
+                used += [analyst] if all(analyst is not one for one in used) else []
+            else:
+                analyst = dataclasses.replace(cast(Any, analyst), name=f"{analyst.name} (pair {number + 1})")
                 used.append(analyst)
             label = f"{pair}, loss of d{design.order}, {analyst.name}" if reported else f"{pair}, {analyst.name}"
             visits = Visit(first, analyst.name, reported), Visit(second, analyst.name)
@@ -203,12 +215,12 @@ def audit_interactive(
     if len({analyst.name for analyst in used}) < len(used):
         raise ValueError(f"analysts must have different names, got {', '.join(one.name for one in used)}")
     given: dict[str, Any] = {"attacks": ReportedLaw() if reported else [SessionLaw(), SessionSums()], **settings}
-    name = name or getattr(open_session, "__name__", type(open_session).__name__)
+    name = name or mechanism_name(open_session)
     return audit_for(
         dataclasses.replace(plain, analysts=tuple(used)),
         claim,
         chosen,
-        AuditSettings(trials=sessions, confidence=confidence, seed=seed, name=name, **given),
+        AuditSettings(trials=sessions, confidence=confidence, seed=seed, name=name, detect=detect, **given),
         violations=violations,
     )
 
@@ -228,7 +240,7 @@ def _designs(
     if analysts != "auto":
         raise ValueError(f'analysts must be "auto" or a list of analysts, got {analysts!r}')
     count = len(mechanism.queries)
-    groups = [(number,) for number in range(min(count, _GROUPS - 1))]
+    groups: list[tuple[int, ...]] = [(number,) for number in range(min(count, _GROUPS - 1))]
     groups += [tuple(range(count))] if count > 1 else []
     found: list[Design] = []
     for group in groups:
@@ -238,8 +250,10 @@ def _designs(
         sides: tuple[list[Any], list[Any]] = [], []
         tried: list[Design] = []
         while len(sides[0]) < most and all(design.growth * len(sides[0]) < _SURE for design in tried):
-            for side, dataset in zip(sides, (pair.d0, pair.d1), strict=True):
-                side += [asking(Visit(dataset, again.name), rng) for _ in range(max(PILOT, len(sides[0])))]
+            more = max(PILOT, len(sides[0]))
+            with _pilot():
+                for side, dataset in zip(sides, (pair.d0, pair.d1), strict=True):
+                    side += [asking(Visit(copy.deepcopy(dataset), again.name), rng) for _ in range(more)]
             if mechanism.reported:
                 tried = [design for order in orders for design in _stopping(sides, order, group, title, again, rng)]
             else:
@@ -247,6 +261,17 @@ def _designs(
         found += tried
     found.sort(key=lambda design: -design.growth)
     return [design for design in found[:_CHOSEN] if design.growth >= _WORSE * found[0].growth]
+
+
+@contextmanager
+def _pilot() -> Iterator[None]:
+    """In a `with` block, make a MechanismError of what a session raises when it is opened."""
+    try:
+        yield
+    except (NotReported, MechanismError):
+        raise
+    except Exception as error:
+        raise MechanismError(f"a session of the pilot {in_words(error)}") from error
 
 
 def _whole(sides: Sequence[Sequence[Any]], again: Analyst, claim: TradeoffFunction, rng: np.random.Generator) -> Design:
@@ -299,14 +324,14 @@ def _stopping(
         modelled = np.array([0.0 if stop is None else np.exp(-stop[1]) for stop in stops[0]])
         cleared = np.array([stop is not None for stop in stops[1]], dtype=float)
         p, q = float(survived.mean()), float(modelled.mean() + cleared.mean()) / 2
-        error = np.sqrt((survived - modelled).var() + survived.var() + cleared.var()) / 2 / np.sqrt(len(survived))
+        variance = float((survived - modelled).var() + survived.var() + cleared.var()) / 4
         p, q = (min(max(rate, 0.005), 0.995) for rate in (p, q))
-        growth = _growth(p, max(q, min(p, q + _ERROR * error)))
+        growth = _growth(p, max(q, min(p, q + _ERROR * math.sqrt(variance / len(survived)))))
         if best is None or growth > best.growth:
             name = f"{title}, until {beyond:g} nats beyond the report, against d{1 - order}"
             logs = float(np.log(q / p)), float(np.log((1 - q) / (1 - p)))
-            middle, half = (p + q) / 2, (p - q) / 2
-            events = [(middle + share * half, middle - share * half) for share in _PLANNED if half > 0.005]
+            middle, apart = (p + q) / 2, (p - q) / 2
+            events = [(middle + share * apart, middle - share * apart) for share in _PLANNED if apart > 0.005]
             curves = [TabulatedTradeoff(alpha=(0.0, 1 - p, 1.0), beta=(1.0, q, 0.0)) for p, q in events]
             best = Design(growth, order, UntilClear(name, again, group, learned, beyond, *logs), tuple(curves))
     return [] if best is None else [best]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dpaudit.claims import TradeoffFunction
+from dpaudit.claims import Reported, TradeoffFunction
 from dpaudit.inference.fixed import exact_binomial
 from dpaudit.inference.fixed.regions import threshold_for_epsilon, threshold_for_mu
 from dpaudit.inference.grid import BINS, EDGES
@@ -172,7 +172,8 @@ def concluded(
         e_value = math.exp(min(log_e, 0.0) if failed else log_e) if log_e < 700 else 1.0 if failed else math.inf
     else:
         e_value = 0.5 / math.sqrt(p_value) if p_value > 0 else math.inf
-    band = evidence.band(confidence=confidence, bounds_valid=valid)
+    bounded = valid and not isinstance(claim, Reported)
+    band = evidence.band(confidence=confidence, bounds_valid=bounded)
     return {
         "claim": claim,
         "confidence": confidence,
@@ -181,7 +182,7 @@ def concluded(
         "bounds_valid": valid,
         "p_value": p_value,
         "e_value": e_value,
-        "mu_lower": evidence.lower(None, confidence=confidence) if valid else 0.0,
+        "mu_lower": evidence.lower(None, confidence=confidence) if bounded else math.nan if valid else 0.0,
         **({} if band is None else {"curve": Curve(**dict(zip(("alpha", "beta", "beta_upper"), band, strict=True)))}),
     }
 

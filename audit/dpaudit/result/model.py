@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dpaudit.claims import TradeoffFunction
+from dpaudit.claims import Reported, TradeoffFunction
 from dpaudit.claims.tabulated import NO_CLAIM
 from dpaudit.inference.scores.families import Family
 from dpaudit.result.atomic_write import write_whole
@@ -52,7 +53,7 @@ class AuditResult:
     trials_allowed: int  # maximum number of runs on each dataset
     stopped_by: StoppedBy = "trials"
     refuted_at: int | None = None  # number of runs on each dataset when the claim was refuted, if it was refuted
-    mu_lower: float  # certified lower bound on mu: the mechanism is not mu-GDP for any mu below the bound
+    mu_lower: float  # certified lower bound on mu: not mu-GDP for any mu below the bound; nan if not `bounded`
     curve: Curve
     witness: Witness | None
     detectable: Detectable
@@ -109,6 +110,11 @@ class AuditResult:
         return self.claim == NO_CLAIM
 
     @property
+    def bounded(self) -> bool:
+        """Whether the counts prove bounds.  What sessions report is refuted or not, and has no bounds."""
+        return self.bounds_valid and not isinstance(self.claim, Reported)
+
+    @property
     def environment(self) -> Mapping[str, Json]:
         """The `provenance` in the form of result files: a read-only mapping of keys to plain values."""
         return self.provenance.environment
@@ -137,13 +143,15 @@ class AuditResult:
                 bound is certified only if the assumption is true.
 
         Returns:
-            The bound in nats; 0 if `bounds_valid` is False.  With an untested assumption, of the family or of the audit
-            itself (such as `independence="canaries"`), it is an `AssumedBound`, a number that prints all its
-            assumptions.
+            The bound in nats; 0 if `bounds_valid` is False, and nan for what sessions report.  With an untested
+            assumption, of the family or of the audit itself (such as `independence="canaries"`), it is an
+            `AssumedBound`, a number that prints all its assumptions.
 
         Raises:
             ValueError: If the family cannot be read, or if its claims are not nested.
         """
+        if isinstance(self.claim, Reported):
+            return math.nan
         if assuming is not None:
             return self.assumed_bound(delta, assuming)
         if not self.bounds_valid:
@@ -211,7 +219,7 @@ class AuditResult:
     @property
     def runs_for_size(self) -> float | None:
         """Estimated fresh runs on each dataset that would show the size: inf if unknown, None if the size is known."""
-        if not self.violated or not self.evidence.kind.anytime or self.confirmation is None:
+        if not (self.violated and self.bounded) or not self.evidence.kind.anytime or self.confirmation is None:
             return None
         return runs_for_size(self.confirmation, self.claim.symmetrized(), 1 - self.confidence)
 

@@ -42,6 +42,8 @@ def certified_words(result: AuditResult) -> str:
     """Write the certified lower bounds on one line of plain text: epsilon alone for a claim that states an epsilon."""
     if not result.bounds_valid:
         return "nothing is certified"
+    if not result.bounded:
+        return ""
     if isinstance(result.claim, PureDP | ApproxDP):
         delta = float(result.claim.parameters.get("delta", 0.0))
         return f"epsilon >= {_epsilon_words(result, delta)} at delta = {delta:g}"
@@ -93,7 +95,7 @@ def weakness(result: AuditResult) -> str:
 
     No attack told the datasets apart better than guessing, or little is proven; the best case then is no measure.
     """
-    if result.verdict is not Verdict.NO_VIOLATION:
+    if result.verdict is not Verdict.NO_VIOLATION or not result.bounded:
         return ""
     losses = [row.log_loss for row in result.attacks if not math.isnan(row.log_loss)]
     if losses and result.mu_lower <= 0 and min(losses) > math.log(2) - 1 / max(1, result.trials_used):
@@ -126,7 +128,8 @@ def summary_of(result: AuditResult, delta: float | None = None) -> str:
         verdict = f"nothing is proven: {warnings.pop()}"
     confidence = f"confidence {percent_at_least(result.confidence)}".replace("\u00a0", " ")
     p = f"p <= {p_value_words(result)}, " if result.violated else ""
-    proven = "" if rows else f"; {certified_words(result)}{' proven' if result.bounds_valid else ''}"
+    bounds = certified_words(result)
+    proven = "" if rows or not bounds else f"; {bounds}{' proven' if result.bounds_valid else ''}"
     assumed = f"; assumed, not tested: {words}" if (words := words_of(result.evidence).assumption) else ""
     runs = f"{spent(result.evidence, result.trials_used)} in {result.elapsed_s:.1f} s; {p}{confidence}{assumed}"
     lines = [f"{result.name}: {verdict}{proven}", f"  {runs}", *table_words(rows)]
@@ -148,5 +151,7 @@ def _seen(result: AuditResult) -> list[str]:
     seen = result.detectable
     if not seen.claim:
         return [seen.needed or "no violation of any size would have been found"]
+    if not result.bounded:
+        return []
     needed = f"; {seen.needed}" if seen.needed else ""
     return [f"would have been found with 90 % probability: {seen.claim}, {seen.assumption}{needed}"]

@@ -89,6 +89,7 @@ class PythonMechanism:
     memory: int | None = None
     named: str = ""
     code: str = ""
+    interactive: bool = False  # whether it opens sessions; then it may be a class
     moved_to: str = field(
         default="", init=False, repr=False, compare=False
     )  # working directory after loading, if changed
@@ -131,7 +132,7 @@ class PythonMechanism:
                 if isinstance(error, TypeError) and inspect.isfunction(loaded):
                     reason += "; with params, the object must be a class, or a function that returns the mechanism"
                 raise MechanismError(reason) from error
-        if problem := misfit(loaded, self.batched):
+        if not self.interactive and (problem := misfit(loaded, self.batched)):
             raise MechanismError(f"{self.address} {problem}")
         return Batched(loaded) if self.batched and not samples(loaded) else loaded
 

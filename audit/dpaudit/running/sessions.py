@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from dpaudit.running.mechanisms import resolved
 from dpaudit.values import Dataset, key
 
 MAX_ASKS = 1_000
@@ -23,6 +24,10 @@ Opens = Callable[[Dataset, np.random.Generator], Any]
 
 class Refused(Exception):
     """A session refuses a query, for example because its budget is spent."""
+
+
+class NotReported(ValueError):
+    """A session does not report an epsilon, so what it reports cannot be tested."""
 
 
 class Step(NamedTuple):
@@ -41,7 +46,8 @@ class Analyst(Protocol):
     It may also have a method `concludes(history) -> number`, whose result ends the transcript.
     """
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def next(self, history: Sequence[Step], rng: np.random.Generator) -> Any | None:
         """Return the next query, given the steps of this session so far; None ends the session."""
@@ -79,7 +85,7 @@ class Sessions:
     def __call__(self, visit: Visit, rng: np.random.Generator) -> tuple[Any, ...]:
         # drawn before the session, which may do with its generator what it likes
         survival, own = rng.random(), np.random.default_rng(rng.integers(2**63))
-        session = self.open_session(visit.dataset, rng)
+        session = self.open(visit.dataset, rng)
         analyst: Any = next(analyst for analyst in self.analysts if analyst.name == visit.analyst)
         analyst = analyst.begin() if hasattr(analyst, "begin") else analyst
         history: list[Step] = []
@@ -96,6 +102,11 @@ class Sessions:
         steps = tuple((self.number(step.query), *step[1:]) for step in history)
         return (*steps, ("concludes", analyst.concludes(history))) if hasattr(analyst, "concludes") else steps
 
+    def open(self, dataset: Dataset, rng: np.random.Generator) -> Any:
+        """Open a session; a mechanism of a config is loaded first."""
+        opens: Any = resolved(self.open_session)
+        return opens(dataset, rng)
+
     def number(self, query: Any) -> int | str:
         """Return the number of a query in the schema, or its text if it is not in the schema."""
         for number, known in enumerate(self.queries):
@@ -109,7 +120,7 @@ class Sessions:
         if spent is None and not self.reported:
             return None
         if isinstance(spent, bool) or not isinstance(spent, int | float | np.number) or not float(spent) >= 0:
-            raise ValueError(
+            raise NotReported(
                 f"session.spent must be the epsilon spent so far, a number >= 0, got {spent!r}.  A session that "
                 'reports nothing, or delta or rho, can be audited with a claim about the whole session, not "reported"'
             )

@@ -119,7 +119,7 @@ def assert_audit(
     seed: int | None = None,
     report: str | Path | None = None,
 ) -> AuditResult:
-    """Make an audit of scores, of a stream or of one run; return its result if it found no violation.
+    """Make an audit of scores, of a stream, of sessions or of one run; return its result if it found no violation.
 
     Args:
         claim: The claim to test.
@@ -134,7 +134,7 @@ def assert_audit(
     """
     __tracebackhide__ = True
     allowance = _allowance({"false_alarm": false_alarm, "seed": seed, "report": report})
-    claim = claim_of("claim", claim)
+    claim = claim_of("claim", claim, sessions=True)
     if (outcome := allowance.again(str(claim))) is None:
         chain = allowance.next_chain(str(claim))
         if chain.refuted:

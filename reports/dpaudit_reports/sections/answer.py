@@ -166,6 +166,8 @@ def numbers(result: AuditResult) -> tuple[Block, ...]:
 
 def _size(result: AuditResult) -> Number:
     bound = headline(result)
+    if not result.bounded:
+        return Number("More", "is lost than what sessions report; how much more is not measured", "bad")
     if bound is None:
         return Number("the curve", "is refuted, although no single ε or μ exceeds what is claimed", "bad")
     claimed = ("claimed: ", *bound.claimed_shown())

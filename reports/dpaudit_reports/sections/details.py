@@ -99,6 +99,8 @@ def bounds(result: AuditResult) -> tuple[Block, ...]:
     heading = Heading("Certified bounds")
     if void := why_void(result):
         return heading, Paragraph((Strong(f"Nothing is certified: {void}."),))
+    if not result.bounded:
+        return ()
     shown = [mu_bound(result), *(epsilon_bound(result, delta) for delta in DELTAS)]
     if (own := headline(result)) is not None:
         shown = [own, *(bound for bound in shown if (bound.symbol, bound.delta) != (own.symbol, own.delta))]
