@@ -33,6 +33,7 @@ class SessionLaw:
     """Log-likelihood ratios of transcripts, from laws of answers and frequencies of outcomes."""
 
     name: ClassVar[str] = "session_law"
+    sees: ClassVar[str] = "natural"
     automatic: ClassVar[bool] = False  # `audit_interactive` adds it
 
     def suits(self, outputs0: Sequence[Any], outputs1: Sequence[Any]) -> bool:
@@ -52,6 +53,7 @@ class SessionSums:
     """
 
     name: ClassVar[str] = "session_sums"
+    sees: ClassVar[str] = "natural"
     automatic: ClassVar[bool] = False  # `audit_interactive` adds it
 
     def suits(self, outputs0: Sequence[Any], outputs1: Sequence[Any]) -> bool:
@@ -92,8 +94,13 @@ class ReportedLaw:
     """
 
     name: ClassVar[str] = "reported_law"
+    sees: ClassVar[str] = "natural"
     calibrated: ClassVar[bool] = True
     automatic: ClassVar[bool] = False
+
+    def suits(self, outputs0: Sequence[Any], outputs1: Sequence[Any]) -> bool:
+        """Return whether all outputs of the second dataset are transcripts of sessions."""
+        return all(steps_of(output) is not None for output in outputs1)
 
     def fit(self, outputs0: Sequence[Transcript], outputs1: Sequence[Transcript], rng: np.random.Generator) -> Ratio:
         kept0, kept1 = ([output for output in side if steps_of(output) is not None] for side in (outputs0, outputs1))
