@@ -266,7 +266,7 @@ def explained(
         case "extra_forbidden":
             allowed = _keys(next((inside[p] for p in error["loc"][-2::-1] if p in inside), model))
             known = [*allowed, "audits"] if len(error["loc"]) == 1 and model is AuditConfig else allowed
-            meant = hint(str(error["loc"][-1]), known, _belongs(error["loc"]) or f"allowed are {', '.join(allowed)}")
+            meant = _belongs(error["loc"]) or hint(str(error["loc"][-1]), known, f"allowed are {', '.join(allowed)}")
             return f"{place}: {key} is not a known key; {meant}"
         case "value_error":
             return f"{place}: {key}: {error['ctx']['error']}"
