@@ -1,7 +1,5 @@
 """Fixtures and hooks that all tests share."""
 
-from __future__ import annotations
-
 import compileall
 import gc
 import os

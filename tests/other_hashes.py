@@ -1,7 +1,5 @@
 """Runs code in a process with other hashes of text, so that sets have another order."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Audits of the simulated library that are replaced by finished results, and a clock that they move."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """A package index and audits for tests of `dpaudit bisect`, so that no test installs a package or runs an audit."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

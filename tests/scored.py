@@ -1,7 +1,5 @@
 """Scores and outputs for several tests of `audit_scores`, and the agreement of a result with its file."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable

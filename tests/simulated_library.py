@@ -3,8 +3,6 @@
 The outputs are those of geometric noise on the number of records.  The generators have seeds.
 """
 
-from __future__ import annotations
-
 import itertools
 import sys
 import time

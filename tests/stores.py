@@ -1,7 +1,5 @@
 """Audits with a store, for the tests of stores."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

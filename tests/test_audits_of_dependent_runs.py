@@ -1,7 +1,5 @@
 """Audits of dependent runs: when the dependence is detected, and the verdict in this case."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

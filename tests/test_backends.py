@@ -1,7 +1,5 @@
 """Real clusters of Dask and Ray on this machine give the same result as one core."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

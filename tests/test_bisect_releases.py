@@ -1,7 +1,5 @@
 """`dpaudit bisect` with an index and audits that are replaced, so that no test installs a package or runs an audit."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from fractions import Fraction

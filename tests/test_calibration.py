@@ -1,7 +1,5 @@
 """The programs of `benchmarks/` do what they say, and pages show their results: calibration, costs, same evidence."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import importlib

@@ -1,7 +1,5 @@
 """Tests of the command line from the point of view of a user."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sqlite3
@@ -88,31 +86,13 @@ def test_the_most_serious_outcome_decides(config: Path, command: Command) -> Non
 
 
 @pytest.mark.parametrize(
-    ("change", "code", "message"),
+    ("name", "message"),
     [
-        (("trials:", "trails:"), 2, "c.yaml:5: trails is not a known key"),
-        (("mu=1", "mu=-1"), 2, "c.yaml:2: claim: mu must be finite and >= 0, got -1.0"),
-        (
-            ("{builtin: gaussian, params: {sigma: 1.0}}", "{python: 'mine.py:nothing'}"),
-            2,
-            "c.yaml:3: audit noise: mechanism: mine.py has no object 'nothing'",
-        ),
-        (
-            ("{builtin: gaussian, params: {sigma: 1.0}}", "{python: 'mine.py:none'}"),
-            3,
-            "c.yaml:1: audit noise could not be run: the mechanism gave an output that cannot be read:",
-        ),
-        (
-            ("{builtin: gaussian, params: {sigma: 1.0}}", "{python: 'mine.py:late'}"),
-            3,
-            "c.yaml:1: audit noise: the mechanism raised ZeroDivisionError: division by zero on run",
-        ),
+        ("none", "c.yaml:1: audit noise could not be run: the mechanism gave an output that cannot be read:"),
+        ("late", "c.yaml:1: audit noise: the mechanism raised ZeroDivisionError: division by zero on run"),
     ],
-    ids=["unknown key", "bad claim", "not importable", "returns nothing", "raises late"],
 )
-def test_what_is_wrong_is_said_in_one_message(
-    config: Path, change: tuple[str, str], code: int, message: str, command: Command
-) -> None:
+def test_what_is_wrong_is_said_in_one_message(config: Path, name: str, message: str, command: Command) -> None:
     (config.parent / "mine.py").write_text(
         "calls = [0]\n"
         "def none(dataset, rng): pass\n"
@@ -120,13 +100,13 @@ def test_what_is_wrong_is_said_in_one_message(
         "    calls[0] += 1\n"
         "    return rng.normal() + 1 / (150 - calls[0])\n"
     )
-    config.write_text(CONFIG.replace(*change))
+    config.write_text(CONFIG.replace("{builtin: gaussian, params: {sigma: 1.0}}", f"{{python: 'mine.py:{name}'}}"))
     done = command("run", "c.yaml", "--no-pdf")
-    assert done.exit_code == code
+    assert done.exit_code == 3
     assert message in done.stderr
     assert "Traceback" not in done.stderr + done.stdout
     kept = config.parent / "dpaudit-results" / "noise.json"
-    assert kept.exists() == ("late" in change[1])  # finished results are kept
+    assert kept.exists() == (name == "late")  # finished results are kept
     if kept.exists():
         assert json.loads(kept.read_text())["trials_used"] > 60
         assert "inconclusive" in done.stdout

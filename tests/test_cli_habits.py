@@ -3,8 +3,6 @@
 An answer says what was found and where, what is allowed, and what to do.  No command of the table runs an audit.
 """
 
-from __future__ import annotations
-
 import re
 import runpy
 import shlex

@@ -1,6 +1,6 @@
 """`dpaudit scores`: files of scores on the command line."""
 
-from __future__ import annotations
+# ruff: noqa: E501  (one row a line)
 
 import importlib
 import io
@@ -132,18 +132,10 @@ def test_the_command_reads_the_run_of_every_score(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        (
-            "a.jsonl",
-            '{"score": 1, "included": 0, "run": 1}\n{"score": 1, "included": 0}\n',
-            "line 2: run must be given for all scores or for none",
-        ),
-        (
-            "a.jsonl",
-            '{"score": 1, "included": 0}\n{"score": 1, "included": 0, "run": 1}\n',
-            "line 2: run must be given for all scores or for none",
-        ),
+        ("a.jsonl", '{"score": 1, "included": 0, "run": 1}\n{"score": 1, "included": 0}\n', "line 2: run must be given for all scores or for none"),
+        ("a.jsonl", '{"score": 1, "included": 0}\n{"score": 1, "included": 0, "run": 1}\n', "line 2: run must be given for all scores or for none"),
     ],
-)
+)  # fmt: skip
 def test_runs_that_are_missing(name: str, content: str, words: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(content)
     with pytest.raises(BadScores, match=words):
@@ -191,16 +183,12 @@ def test_the_command_prints_a_verdict_and_writes_a_report(tmp_path: Path) -> Non
         ("a.csv", "score,included\nnan,0\n2,1\n", "line 2: score is nan; a score must be a number; give such runs"),
         ("a.csv", "score,included\n1,1\n2,1\n", r"a\.csv: at least 2 scores must have included = 0, .*; got 0"),
         ("a.csv", "score,included\n1,no\n2,t\n3,F\n", "at least 2 scores must have included = 1, .*; got 1"),
-        (
-            "a.csv",
-            "score,included\n1,never\n",
-            r"included must be 0 or 1 \(or true, false, t, f, yes, no\), got 'never'",
-        ),
+        ("a.csv", "score,included\n1,never\n", r"included must be 0 or 1 \(or true, false, t, f, yes, no\), got 'never'"),
         ("a.csv", "score,included\n1,0\nx,1\n", "line 3: score must be a number, got 'x'"),
         ("a.csv", 'score,included\n1,"0\n2,1\n', "line 3: "),
         ("a.jsonl", '{"score": 1}\n', "line 1: must be an object"),
     ],
-)
+)  # fmt: skip
 def test_files_that_hold_no_scores(name: str, content: str, words: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(content)
     with pytest.raises(BadScores, match=words):

@@ -1,6 +1,6 @@
 """Configs: their meaning, and the messages about invalid configs."""
 
-from __future__ import annotations
+# ruff: noqa: E501  (one row a line)
 
 import json
 from pathlib import Path
@@ -63,40 +63,22 @@ def test_a_file_may_hold_many(tmp_path: Path) -> None:
     [
         (("claim: gaussian(mu=1)\n", ""), "c.yaml:1: claim is missing"),
         (("mu=1", "mu=-1"), "c.yaml:2: claim: mu must be finite and >= 0, got -1.0"),
-        (
-            ("sigma: 1.0", "sigma: -1"),
-            "c.yaml:3: mechanism: params do not fit builtin gaussian: sigma must be > 0, got -1",
-        ),
+        (("sigma: 1.0", "sigma: -1"), "c.yaml:3: mechanism: params do not fit builtin gaussian: sigma must be > 0, got -1"),
         (("builtin: gaussian", "python: 7"), "c.yaml:4: mechanism.python must be text, got 7"),
-        (
-            ("  builtin: gaussian\n", ""),
-            "c.yaml:3: mechanism: must have exactly one of the keys python, command, builtin and library",
-        ),
-        (
-            ("builtin: gaussian", "command: [./p]"),
-            "c.yaml:3: mechanism: params and batched are not allowed with command",
-        ),
+        (("  builtin: gaussian\n", ""), "c.yaml:3: mechanism: must have exactly one of the keys python, command, builtin and library"),
+        (("builtin: gaussian", "command: [./p]"), "c.yaml:3: mechanism: params and batched are not allowed with command"),
         (
             ("  params: {", "  requires: [numpy]\n  params: {"),
             "c.yaml:3: mechanism: requires and python_version are allowed with python and library only",
         ),
-        (
-            ("  params: {", "  python_version: '3.7'\n  params: {"),
-            "c.yaml:5: mechanism.python_version: python_version must be 3.8",
-        ),
+        (("  params: {", "  python_version: '3.7'\n  params: {"), "c.yaml:5: mechanism.python_version: python_version must be 3.8"),
         (
             (GOOD[GOOD.index("gaussian(mu=1)") : GOOD.index("pairs:")], "from mechanism\nmechanism:\n  command: [p]\n"),
             'c.yaml:1: the audit: claim: "from mechanism" is not allowed with mechanism.command; state the claim here',
         ),
         (("pairs:", "timeout: 0\npairs:"), "c.yaml:6: timeout must be greater than 0, got 0"),
-        (
-            ("pairs:", "memory: 2 G\npairs:"),
-            'c.yaml:6: memory: must be text such as "2 GB" or "512 MB", or a whole numb',
-        ),
-        (
-            ("pairs:", "memory: 1 GB\npairs:"),
-            "c.yaml:1: the audit: memory is allowed with mechanism.python and mechanism.",
-        ),
+        (("pairs:", "memory: 2 G\npairs:"), 'c.yaml:6: memory: must be text such as "2 GB" or "512 MB", or a whole numb'),
+        (("pairs:", "memory: 1 GB\npairs:"), "c.yaml:1: the audit: memory is allowed with mechanism.python and mechanism."),
         (("d1: [1],", ""), "c.yaml:7: pairs[0]: must have d0 and d1, or search; d1 is missing"),
         (("name: sum", "name: ../sum"), "c.yaml:1: name: must be a file name"),
         (("pairs:", "trials: 0\npairs:"), "c.yaml:6: trials must be at least 1, got 0"),
@@ -107,7 +89,7 @@ def test_a_file_may_hold_many(tmp_path: Path) -> None:
         ((GOOD, "- 1"), "c.yaml:1: must hold an audit"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
-)
+)  # fmt: skip
 def test_a_bad_config_is_refused_with_file_line_key_and_reason(
     tmp_path: Path, change: tuple[str, str], message: str
 ) -> None:

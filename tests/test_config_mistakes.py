@@ -1,7 +1,5 @@
 """Messages about mistakes in configs and in Python, and the ways in which a config may write numbers and claims."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -64,12 +62,8 @@ CONFIG_MISTAKES: dict[str, tuple[tuple[str, str], int, str]] = {
     "sum of two claims": (("gaussian(mu=1)", "pure(1) + pure(2)"), 2, "did you mean compose(pure(1), pure(2))?"),
     "rdp": (("gaussian(mu=1)", "rdp(order=2, epsilon=1)"), 2, "did you mean renyi?  Write renyi(order=..., epsilon="),
     "delta forgotten": (("gaussian(mu=1)", "approximate(epsilon=1)"), 2, "must have the form approximate(epsilon=..., delta"),
-    "noise in place of the promise": (
-        ("gaussian(mu=1)", "laplace(scale=0.8)"), 2, "not the noise; for Laplace noise, epsilon = sensitivity / scale",
-    ),
-    "params of a plain function": (
-        python("good\n  params: {sigma: 1.0}"), 2, "with params, the object must be a class, or a function that returns",
-    ),
+    "noise in place of the promise": (("gaussian(mu=1)", "laplace(scale=0.8)"), 2, "not the noise; for Laplace noise, epsilon = sensitivity / scale"),
+    "params of a plain function": (python("good\n  params: {sigma: 1.0}"), 2, "with params, the object must be a class, or a function that returns"),
     "misspelt key": (("trials:", "trails:"), 2, "c.yaml:7: trails is not a known key; did you mean trials?"),
     "misspelt builtin": (("builtin: gaussian", "builtin: gausian"), 2, "unknown builtin mechanism 'gausian'; did you"),
     "attacks in a row": (("trials: 60", "attacks: logistic, trees"), 2, "a list of attacks is written [logistic, trees]"),
@@ -87,11 +81,7 @@ CONFIG_MISTAKES: dict[str, tuple[tuple[str, str], int, str]] = {
     "decimal comma": (("confidence: 0.95", "confidence: 0,95"), 2, "got '0,95'; write 0.95"),
     "slash in a name": (("name: noise", "name: a/b"), 2, "c.yaml:1: name: must be a file name of at most 100 letters"),
     "misspelt attack": (("trials: 60", "attacks: logistc"), 2, "unknown attack 'logistc'; did you mean logistic?"),
-    "key of a mechanism": (
-        ("trials: 60", "requires: [opendp]"),
-        2,
-        "c.yaml:7: requires is not a known key; it is a key of mechanism",
-    ),
+    "key of a mechanism": (("trials: 60", "requires: [opendp]"), 2, "c.yaml:7: requires is not a known key; it is a key of mechanism"),
     "percent": (("confidence: 0.95", "confidence: 95"), 2, "got 95; did you mean 0.95?"),
     "class without params": (python("Release"), 2, "c.yaml:4: audit noise: mechanism: mine.py:Release is a class, but "),
     "one argument": (python("short"), 2, "mine.py:short takes (d), but a mechanism is called with (dataset, rng)"),
@@ -246,27 +236,11 @@ PYTHON_MISTAKES: dict[str, tuple[Callable[[], object], type[Exception], str]] = 
         ValueError,
         "trials must be a whole number",
     ),
-    "delta forgotten": (
-        lambda: ApproxDP(1.0),  # type: ignore[call-arg]
-        TypeError,
-        "write ApproxDP(epsilon=..., delta=...)",
-    ),
-    "one argument": (
-        lambda: audit(lambda d: 1, "pure(epsilon=1)", PAIR, seed=0),
-        MechanismError,
-        "takes (d), but a mechanism is called with (dataset, rng)",
-    ),
-    "@batched forgotten": (
-        lambda: audit(lambda d, n, rng: [1] * n, "pure(epsilon=1)", PAIR, seed=0),
-        MechanismError,
-        "@batched in Python",
-    ),
-    "class instead of an object": (
-        lambda: audit(AuditResult, "pure(epsilon=1)", PAIR, seed=0),
-        MechanismError,
-        "is a class",
-    ),
-}
+    "delta forgotten": (lambda: ApproxDP(1.0), TypeError, "write ApproxDP(epsilon=..., delta=...)"),  # type: ignore[call-arg]
+    "one argument": (lambda: audit(lambda d: 1, "pure(epsilon=1)", PAIR, seed=0), MechanismError, "takes (d), but a mechanism is called with (dataset, rng)"),
+    "@batched forgotten": (lambda: audit(lambda d, n, rng: [1] * n, "pure(epsilon=1)", PAIR, seed=0), MechanismError, "@batched in Python"),
+    "class instead of an object": (lambda: audit(AuditResult, "pure(epsilon=1)", PAIR, seed=0), MechanismError, "is a class"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("mistake", PYTHON_MISTAKES)

@@ -3,8 +3,6 @@
 All probabilities are exact, so no test fails by chance.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The documentation is true: the Python code of every page runs from top to bottom, and links and commands exist."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import io

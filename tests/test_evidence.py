@@ -1,7 +1,5 @@
 """The methods of each kind of evidence.  No audit runs here, and all random numbers have a fixed seed."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import json

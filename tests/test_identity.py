@@ -1,7 +1,5 @@
 """The identity of code and data: stores of other code, data or settings are refused, and replays state differences."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import io

@@ -1,7 +1,5 @@
 """The tests of independence keep their level exactly, and detect the kinds of dependence that occur."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter

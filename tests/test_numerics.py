@@ -1,7 +1,5 @@
 """The lower convex hull agrees with a comparison against every chord in exact arithmetic."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -173,7 +171,7 @@ def test_the_loss_of_extreme_log_odds_is_finite_and_exact() -> None:
     assert logistic._log_loss(margins, 3) == pytest.approx(np.logaddexp(0.0, signs * margins).sum(), rel=1e-14)
 
 
-# --- bisection agrees with scan scans at both ends of the bracket, and every search terminates
+# --- bisection agrees with scans at both ends of the bracket, and every search terminates
 
 
 FINITE = st.floats(-8e307, 8e307)  # the sum of two is finite, too

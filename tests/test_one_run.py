@@ -1,7 +1,5 @@
 """One run with many canaries as users call it: verdicts, and tests that reject their independence."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

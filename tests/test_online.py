@@ -1,7 +1,5 @@
 """Streams, with a coin before each step and one output after the coin."""
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import json
@@ -314,7 +312,7 @@ def test_the_evidence_of_a_stream_uses_the_bets_of_the_stream() -> None:
 class Sizes(list[int]):
     """A list that copies of an attack share."""
 
-    def __deepcopy__(self, memo: Any) -> Sizes:
+    def __deepcopy__(self, memo: Any) -> "Sizes":
         return self
 
 

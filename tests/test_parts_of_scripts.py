@@ -1,6 +1,6 @@
 """Parts of scripts of `dpaudit reproduce`: conditions, literals, and the inequality that a script tests."""
 
-from __future__ import annotations
+# ruff: noqa: E501  (one row a line)
 
 import ast
 import builtins
@@ -79,69 +79,24 @@ TYPE = ("type of {}", OUTPUT)
         ),
         (above(at(1), 3), "output[1] above 3", [[0, 4], np.array([0, 4])], [[0, 3], [9], None]),
         (above(at(1), 3, negated=True, missing=True), "output[1] at most 3 or missing", [[0, 2], [1], None], [[0, 4]]),
-        (
-            below(at("a above 3", -1), 3),
-            "output['a above 3'][-1] below 3",
-            [{"a above 3": [9, 1]}],
-            [{"a above 3": [4]}, {}],
-        ),
+        (below(at("a above 3", -1), 3), "output['a above 3'][-1] below 3", [{"a above 3": [9, 1]}], [{"a above 3": [4]}, {}]),
         (Condition(feature=("{} in {}", "a", OUTPUT)), "'a' in output", [{"a": 1}, {"a"}], [{"b"}]),
-        (
-            above(("number of {} in {}", ("{}", 0.5), OUTPUT), 1.5),
-            "number of 0.5 in output above 1.5",
-            [[0.5, 0.5]],
-            [[0.5, "0.5"]],
-        ),
-        (
-            Condition(feature=("{} is above {}", at(0), at(1)), negated=True),
-            "not: output[0] is above output[1]",
-            [[0, 1]],
-            [[1, 0]],
-        ),
-        (
-            below(("distance of {} and {}", at(0), at(1)), 0.5),
-            "distance of output[0] and output[1] below 0.5",
-            [[1, 1.2]],
-            [[1, 2]],
-        ),
-        (
-            above(("sum of all numbers",), 3),
-            "sum of all numbers above 3",
-            [[2, 2], np.array([[2], [2]])],
-            [[1, 1], {"a": 4}, [None, 4]],
-        ),
-        (
-            above(("largest number",), 3),
-            "largest number above 3",
-            [[4, float("nan")], (1, 4)],
-            [[1, 2], {"a": 4}, ["4"], []],
-        ),
-        (
-            Condition(feature=("{} is {}", TYPE, ("number",)), negated=True),
-            "not: type of output is number",
-            [None, 3, ValueError()],
-            [1.5],
-        ),
+        (above(("number of {} in {}", ("{}", 0.5), OUTPUT), 1.5), "number of 0.5 in output above 1.5", [[0.5, 0.5]], [[0.5, "0.5"]]),
+        (Condition(feature=("{} is above {}", at(0), at(1)), negated=True), "not: output[0] is above output[1]", [[0, 1]], [[1, 0]]),
+        (below(("distance of {} and {}", at(0), at(1)), 0.5), "distance of output[0] and output[1] below 0.5", [[1, 1.2]], [[1, 2]]),
+        (above(("sum of all numbers",), 3), "sum of all numbers above 3", [[2, 2], np.array([[2], [2]])], [[1, 1], {"a": 4}, [None, 4]]),
+        (above(("largest number",), 3), "largest number above 3", [[4, float("nan")], (1, 4)], [[1, 2], {"a": 4}, ["4"], []]),
+        (Condition(feature=("{} is {}", TYPE, ("number",)), negated=True), "not: type of output is number", [None, 3, ValueError()], [1.5]),
         (
             Condition(feature=("{} is {}", TYPE, ("raised {}", ("ValueError",)))),
             "type of output is raised ValueError",
             [ValueError("x")],
             [KeyError("x"), 1],
         ),
-        (
-            Condition(feature=("{} is {}", ("type of {}", at(0)), ("nan",))),
-            "type of output[0] is nan",
-            [[float("nan")]],
-            [[1.0], []],
-        ),
-        (
-            Condition(feature=at(0), intervals=(Interval(),), negated=True),
-            "output[0] is missing",
-            [[float("nan")], []],
-            [[1.0]],
-        ),
+        (Condition(feature=("{} is {}", ("type of {}", at(0)), ("nan",))), "type of output[0] is nan", [[float("nan")]], [[1.0], []]),
+        (Condition(feature=at(0), intervals=(Interval(),), negated=True), "output[0] is missing", [[float("nan")], []], [[1.0]]),
     ],
-)
+)  # fmt: skip
 def test_regions_become_conditions(
     condition: Condition, words: str, inside: list[object], outside: list[object]
 ) -> None:

@@ -1,7 +1,5 @@
 """Replays: unchanged results reproduce, edited ones do not, and what differs from the audit is named."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Verdicts of replays: when a violation is confirmed, which code runs, and what a stranger's file cannot cause."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import shutil

@@ -2,8 +2,6 @@
 the result file.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re
@@ -278,7 +276,6 @@ def test_a_condition_of_other_types_is_no_result(folder: Path, values: Any) -> N
 )
 def test_names_and_secrets_of_a_config_are_refused(folder: Path, old: str, new: str, message: str) -> None:
     honest = stored(folder, "number")
-    assert honest.provenance.audit is not None
     with pytest.raises(Unwritable, match=message.replace("(", r"\(")):
         script_of(changed(honest, audit=honest.provenance.audit.replace(old, new)))
 

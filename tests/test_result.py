@@ -1,7 +1,5 @@
 """Properties of a result: bounds, truth value, repr, plots, provenance, and missing values if nothing is certified."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math
@@ -109,7 +107,6 @@ def test_one_run_states_right_guesses_and_no_rates_of_chosen_canaries() -> None:
     included = rng.random(300) < 0.5
     found = audit_one_run(rng.normal(included * 1.0), included, GaussianDP(1.0), confidence=SURE)
     witness = found.witness
-    assert witness is not None
     assert math.isnan(witness.claimed_beta)
     assert math.isnan(witness.alpha)
     assert "% of the outputs" not in str(found)
@@ -130,7 +127,6 @@ def test_a_file_with_another_number_of_canaries_is_refused(tmp_path: Path, comma
 
 def test_a_replay_is_shown_with_its_conclusion_first() -> None:
     result = dataclasses.replace(sample.violation(), name="<script>")
-    assert result.witness is not None
     found = Replay(
         result=result,
         counts=result.witness.counts,
@@ -169,7 +165,6 @@ def test_it_goes_on_to_the_trials_and_certifies_more(tmp_path: Path) -> None:
     assert measured.violated
     assert stopped.trials_used < measured.trials_used == 4000
     assert stopped.refuted_at is not None
-    assert measured.refuted_at is not None
     assert measured.refuted_at <= stopped.trials_used + 100
     assert (stopped.stopped_by, measured.stopped_by) == ("evidence", "trials")
     assert stopped.mu_lower < 0.8 * measured.mu_lower

@@ -1,7 +1,5 @@
 """One module rounds all bounds to their safe side, in every medium."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import math
@@ -52,7 +50,7 @@ ROUNDERS = {"number", "percent", "round", "format"}  # these round to nearest
 def files() -> list[Path]:
     roots = [find_spec(name) for name in ("dpaudit", "dpaudit_attacks", "dpaudit_reports")]
     assert all(spec is not None and spec.origin is not None for spec in roots)
-    return [file for spec in roots for file in sorted(Path(str(spec.origin)).parent.rglob("*.py"))]  # type: ignore[union-attr]
+    return [file for spec in roots for file in sorted(Path(str(spec.origin)).parent.rglob("*.py"))]
 
 
 def roundings_of_bounds(code: str) -> list[str]:

@@ -1,7 +1,5 @@
 """Rules of code and tests: no test fails by chance, and no module reads English that another one has written."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import re

@@ -1,7 +1,5 @@
 """Audits of given scores from the point of view of users; tests/inference tests the theorems."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

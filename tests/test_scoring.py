@@ -1,7 +1,5 @@
 """Scores are learned from past outputs only; all guarantees depend on this rule."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -142,7 +140,6 @@ def test_a_leak_that_predicts_worse_than_the_noise_is_found() -> None:
     options: dict[str, Any] = {"trials": 1000, "seed": 0, "confirm": "never", "confidence": 0.95}
     result = audit(FloatNoise(), PureDP(1.0), Pair(0.0, 1.0), attacks=["auto", "float_bits"], **options)
     assert result.violated
-    assert result.witness is not None
     assert result.witness.attack == "float_bits"
     assert result.warnings[-1].startswith("the attack float_bits used the low-order bits of floats")
 
@@ -176,7 +173,6 @@ def test_the_oldest_outputs_are_forgotten_after_a_last_look_at_them() -> None:
 
     def look() -> None:
         seen = past.outputs()[1].array
-        assert seen is not None
         looks.append(seen.ravel().tolist())
 
     past = PastOutputs(few, keeps_raw=False, before_forgetting=look)
@@ -185,7 +181,6 @@ def test_the_oldest_outputs_are_forgotten_after_a_last_look_at_them() -> None:
         past.remember((Outputs.read(-some), Outputs.read(some)), None)
     assert looks == [list(range(12)), list(range(3, 15))]
     kept = past.outputs()[0].array
-    assert kept is not None
     assert kept.ravel().tolist() == [-x for x in range(6, 18)]
     seen0, seen1 = past.gather(None)
     assert len(seen0) == len(seen1) == 10

@@ -1,7 +1,5 @@
 """Results and stores hold no password, although commands, URLs and variables may."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

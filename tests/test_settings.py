@@ -1,7 +1,5 @@
 """Each default and each limit of the settings of an audit is defined once.  Only the test of seeds runs audits."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import typing

@@ -1,7 +1,5 @@
 """Side effects of mechanisms are reported, do no harm, and change no result."""
 
-from __future__ import annotations
-
 import math
 import os
 import random

@@ -1,7 +1,5 @@
 """A resumed audit ends like an uninterrupted audit; damaged stores and stores of other audits are refused."""
 
-from __future__ import annotations
-
 import enum
 import hashlib
 import os
@@ -118,7 +116,6 @@ def test_a_killed_process_loses_at_most_one_block(tmp_path: Path, monkeypatch: p
     Path("script.py").write_text(_SCRIPT)
     audited = runpy.run_path("script.py")["audited"]
     with subprocess.Popen([sys.executable, "script.py"], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         while int(process.stdout.readline()) < 60:
             pass
         time.sleep(0.1 * np.random.default_rng(0).random())
@@ -139,7 +136,6 @@ def test_blocks_are_kept_exactly(tmp_path: Path) -> None:
         assert again.trials == {0: 7, 2: 1}
         assert repr(again.get(0, 0, 3)) == repr(block(3))
         found = again.get(0, 3, 5)
-        assert found is not None
         assert found[0].tolist() == [0.0, 1.0]  # type: ignore[union-attr]
         assert found[1].dtype == np.arange(1).dtype  # type: ignore[union-attr]
         assert again.get(1, 0, 1) is None
@@ -159,7 +155,6 @@ def test_a_store_is_used_by_one_process_at_a_time_and_freed_by_its_death(tmp_pat
     path = tmp_path / "s"
     command = [sys.executable, "-c", _HOLDER, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout is not None
         assert holder.stdout.readline() == "ready\n"
         with pytest.raises(StoreError, match="is in use by another audit"):
             Store(path, {"part": "a"})

@@ -1,7 +1,5 @@
 """`dpaudit sweep` with replaced audits: rounds, the guarantee, cells that fail, resumption, tables and exit codes."""
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sweeps with real audits in this process: a simulated library, and a few cells of OpenDP."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os
@@ -115,7 +113,6 @@ def test_a_round_whose_time_ends_after_a_failed_run_does_not_repeat_this_run(
     task = Task(number=0, audits=1, planned=audit, confidence=0.99, part=Round(0, 600, 5.0))
     result = make(task, RunOptions(output=tmp_path, resume=True), alone, EventLog(None), shown=False).result
     assert failed
-    assert result is not None
     assert result.verdict is Verdict.INCONCLUSIVE
     assert closes(result)
 

@@ -1,7 +1,5 @@
 """Scripts of `dpaudit reproduce` that once described another dataset, another call or another event than the audit."""
 
-from __future__ import annotations
-
 import re
 import sys
 from dataclasses import replace

@@ -6,8 +6,6 @@ These tests audit through this module, at such a high confidence that no test fa
 `chance`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

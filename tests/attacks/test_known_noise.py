@@ -1,7 +1,5 @@
 """The attack that fits known laws of noise, against plain second versions and exact ratios."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

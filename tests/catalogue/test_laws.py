@@ -3,8 +3,6 @@
 Every comparison fails by chance with probability < 1 in 10**7.
 """
 
-from __future__ import annotations
-
 import math
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """Closed forms agree with a slow, plain second version: Neyman-Pearson tests on the two densities, by quadrature."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable

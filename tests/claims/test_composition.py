@@ -1,7 +1,5 @@
 """Composed and subsampled claims are never above exact or finely computed ones, and at most 1e-3 below."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import sys

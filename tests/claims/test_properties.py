@@ -1,7 +1,5 @@
 """Properties of every claim: convexity, duality, order, text."""
 
-from __future__ import annotations
-
 import math
 import pickle
 

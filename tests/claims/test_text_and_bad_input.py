@@ -1,7 +1,5 @@
 """Claims are read from text; messages for invalid claims state the value and the allowed range."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Runs the command line in a copy of this process, and writes configs for it."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

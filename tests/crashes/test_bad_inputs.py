@@ -1,7 +1,5 @@
 """Claims, mechanisms and result files that could crash dpaudit are refused with a message."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """An error of dpaudit itself never looks like a verdict."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import json

@@ -1,7 +1,5 @@
 """If streams and files cannot be written, exit codes do not change and no result is lost."""
 
-from __future__ import annotations
-
 import errno
 import io
 import json

@@ -1,7 +1,5 @@
 """What the tests of shared mutable state share: a short audit whose seed is fixed, so that nothing fails by chance."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

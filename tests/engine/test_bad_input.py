@@ -1,7 +1,5 @@
 """Arguments, mechanisms and outputs that an audit refuses, or from which it learns nothing."""
 
-from __future__ import annotations
-
 import math
 import multiprocessing
 import os
@@ -37,9 +35,6 @@ def raising_at(trial: int) -> Callable[[Any, np.random.Generator], float]:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"trials": 0}, "trials must be at least 1, got 0"),
-        ({"confidence": 1.0}, "confidence must lie strictly between 0 and 1, got 1.0"),
-        ({"method": "wald"}, "method must be sequential or fixed, got 'wald'"),
         ({"pairs": []}, "pairs must hold at least one Pair"),
         ({"attacks": "telepathy"}, "unknown attack 'telepathy'; attacks must be auto or among plug_in_ratio, "),
         ({"attacks": []}, "at least one attack"),
@@ -140,7 +135,6 @@ def test_runs_that_raise_are_outcomes_if_the_user_says_so(name: str, jobs: int) 
     given: dict[str, Any] = {"trials": 500, "attacks": "plug_in_ratio", "confidence": 0.95, "confirm": "never"}
     seen = audit(mechanism, PureDP(1.0), PAIR, failures="outcome", jobs=jobs, seed=1, **given)
     assert seen.violated
-    assert seen.witness is not None
     assert seen.witness.region == "type of output is raised OverflowError"
     with pytest.raises(MechanismError) if name != "raises_now_and_then" else nullcontext():
         unseen = audit(mechanism, PureDP(1.0), PAIR, seed=0, **given)

@@ -4,8 +4,6 @@ If the noise comes from the given rng, the seed decides everything.  Other noise
 it independently, so two processes agree with probability 0.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -55,7 +53,6 @@ def stands(result: AuditResult) -> None:
 
 def is_not_confirmed(result: AuditResult, why: str) -> None:
     stands(result)
-    assert result.confirmation is not None
     assert result.confirmation.outcome == "not confirmed"
     assert result.confirmation.processes == 0
     assert why in result.confirmation.reason
@@ -246,7 +243,6 @@ def test_a_seed_that_is_fixed_on_import_is_no_kept_noise(in_a_file: Any) -> None
     """
     result = audited(in_a_file("seeded_on_import"), FAR, confirm=64)
     is_not_confirmed(result, "as if their seed was fixed")
-    assert result.confirmation is not None
     assert result.confirmation.processes == 0
     assert result.confirmation.counts == Counts(false_positives=0, n0=64, false_negatives=0, n1=64)
     assert result.epsilon_lower(0) > 2
@@ -258,8 +254,6 @@ def test_outputs_that_no_process_varies_count_once_for_each_process(in_a_file: A
     result = audited(in_a_file("fixed_seed"), confidence=0.8)
     stands(result)
     found = result.confirmation
-    assert found is not None
-    assert found.counts is not None
     assert (found.outcome, found.processes, found.runs, found.counts.n0) == ("confirmed", 3, 16, 3)
     assert "the mechanism has no noise or a fixed seed" in " ".join(result.warnings)
 
@@ -273,9 +267,7 @@ def test_a_mechanism_that_holds_helpers_threads_locks_and_files_stays_a_violatio
     """
     result = audited(in_a_file("holds"), Pair([0], [30]), confirm=64)
     stands(result)
-    assert result.confirmation is not None
     assert (outcome(result), result.confirmation.processes, result.confirmation.runs) == ("confirmed", 2, 64)
-    assert result.witness is not None
     assert result.witness.counted == "frozen"
     assert result.witness.counts == result.confirmation.counts
     assert not result.warnings
@@ -295,8 +287,6 @@ def test_the_same_seed_gives_the_same_confirmation_in_any_process(monkeypatch: p
     monkeypatch.setattr(fresh_process, "_in_a_new_process", made_here)
     second = audited(release, confirm=60, trials=150)
     assert first.confirmation == second.confirmation
-    assert first.confirmation is not None
-    assert first.confirmation.counts is not None
     assert 0 < first.confirmation.counts.false_positives < 60
     assert first.mu_lower == second.mu_lower
 
@@ -338,7 +328,6 @@ def test_a_mechanism_that_cannot_be_copied_stays_a_violation() -> None:
     held = (i for i in range(3))
     result = audited(lambda dataset, rng: dataset[0] + 0.3 * float(rng.laplace()) + 0 * bool(held), FAR)
     is_not_confirmed(result, "cannot be sent to a new process")
-    assert result.confirmation is not None
     assert result.confirmation.counts is not None
     assert result.confirmation.p_value < 0.01  # the fresh runs of this process are counted
 
@@ -371,7 +360,6 @@ def test_no_run_is_made_beyond_the_trials(confirm: Any) -> None:
         mechanism = Records()
         result = audited(mechanism, FAR, trials=trials, confirm=confirm)
         stands(result)
-        assert result.confirmation is not None
         fresh = result.confirmation.runs
         assert mechanism.runs <= trials
         assert mechanism.runs >= result.trials_used + fresh

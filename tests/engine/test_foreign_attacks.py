@@ -1,7 +1,5 @@
 """A counted score is a function of its own output, whatever a user's attack does; attacks leave no trace."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 from collections.abc import Callable

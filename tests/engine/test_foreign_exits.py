@@ -3,8 +3,6 @@
 Time limits are generous by orders of magnitude.  Nothing else here can fail by chance.
 """
 
-from __future__ import annotations
-
 import asyncio
 import multiprocessing
 import os

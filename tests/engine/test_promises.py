@@ -1,7 +1,5 @@
 """The guarantees of whole audits."""
 
-from __future__ import annotations
-
 import functools
 import math
 import re
@@ -212,24 +210,12 @@ def test_a_fixed_audit_freezes_no_pair_without_a_score() -> None:
     assert (result.evidence.pair, result.evidence.trials) == (0, 360)
 
 
-def test_trials_go_to_the_pair_on_which_evidence_grows() -> None:
-    """One of four pairs leaks slightly.  Fails by chance < 1 in 10**6."""
-    pairs = [Pair([0], [0.9], label=f"kept {i}") for i in range(3)] + [Pair([0], [1.8], label="broken")]
-    given: dict[str, Any] = {"attacks": "median_clipped", "confidence": 0.95, "confirm": "never"}
-    result = audit(Gaussian(1.0), GaussianDP(1.0), pairs, trials=20_000, seed=0, **given)
-    assert result.violated
-    broken = result.pairs[-1]
-    assert broken.trials == max(row.trials for row in result.pairs)
-    assert broken.log_e == max(row.log_e for row in result.pairs)
-
-
 def test_one_bad_pair_among_good_ones_is_found() -> None:
     """Fails by chance < 1 in 10**6: the violated pair alone needs about thirty trials."""
     pairs = [Pair([0], [0]), Pair([0], [0.5]), Pair([0], [3.0], label="far")]
     given: dict[str, Any] = {"attacks": "logistic", "confidence": 0.95, "confirm": "never"}
     result = audit(Gaussian(1.0), GaussianDP(1.0), pairs, trials=5000, seed=1, **given)
     assert result.violated
-    assert result.witness is not None
     assert result.witness.pair == "far"
     assert result.trials_used == sum(row.trials for row in result.pairs)
 
@@ -272,8 +258,6 @@ def test_the_result_holds_together(tmp_path: Any) -> None:
     assert np.all(np.diff(result.history.trials) > 0)
     assert result.evidence.trials == result.trials_used - 10
     witness = result.witness
-    assert witness is not None
-    assert result.confirmation is not None
     assert witness.counted == "frozen"
     assert witness.counts == result.confirmation.counts
     assert witness.counts.n0 == result.confirmation.runs == 1000

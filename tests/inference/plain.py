@@ -1,7 +1,5 @@
 """Slow reference implementations of bounds and laws, written from the formulas."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable

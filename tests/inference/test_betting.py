@@ -1,7 +1,5 @@
 """Betting: exact checks of the theorem, comparison of growth with its limit, and a reference implementation."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -95,7 +93,6 @@ def test_no_bet_gains_in_expectation_from_a_mechanism_exactly_as_private_as_clai
 def test_some_bet_gains_from_a_mechanism_that_is_less_private(claim: TradeoffFunction, truth: TradeoffFunction) -> None:
     """Shows that the test of expected gains can fail."""
     placed, pair = strategy(claim), own_pair(truth)
-    assert pair is not None
     expected0, expected1 = np.exp(placed.log_payoffs0) @ pair[0], np.exp(placed.log_payoffs1) @ pair[1]
     gains = np.log(expected0 * expected1) - placed.log_prices(claim)
     assert gains.max() > 1e-8

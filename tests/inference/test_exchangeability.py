@@ -1,7 +1,5 @@
 """Tests of whether canaries are exchangeable, against slow plain versions of their statistics and p-values."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Late bets: the choice of a bet, and the expected wealth over all outcomes of a small audit."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

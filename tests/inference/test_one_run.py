@@ -1,7 +1,5 @@
 """Bounds for one run with many canaries, compared with reference implementations."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from functools import partial

@@ -1,7 +1,5 @@
 """Bets on planned violations: validity, loss under other violations, gain, and a reference implementation."""
 
-from __future__ import annotations
-
 import math
 import warnings
 
@@ -53,7 +51,6 @@ def plain_log_wealth(claim: TradeoffFunction, planned: Planned, counts: Counts) 
     share = 1 - (1 - planned.confidence) ** 0.25
     logs = [math.log(1 - share) + others.log_e(claim, counts)]
     for bet in bets:
-        assert bet is not None
         budget = bet.safe0 + bet.safe1
         budget += sum(
             stake * (math.exp(slope) + float(claim.delta(slope)))

@@ -1,7 +1,5 @@
 """Scores in their order: the statistic, its worst-case laws and the bounds, against slow plain versions."""
 
-from __future__ import annotations
-
 from functools import cache, partial
 from itertools import combinations, permutations, product
 from typing import Any

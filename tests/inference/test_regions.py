@@ -1,7 +1,5 @@
 """Regions that a fixed test freezes, and points where losses saturate.  The pilots have fixed seeds."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from functools import cache

@@ -1,7 +1,5 @@
 """Tests whether outputs have the same law in every process: exact size, and what a process may keep."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Hashable, Iterator

@@ -6,8 +6,6 @@ s - cs there.  Outcomes that exclude the true point have probability at most s, 
 curve.  All tests are deterministic.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Claims and pairs of diffprivlib's objects follow from the facts; the library itself is audited by a benchmark."""
 
-from __future__ import annotations
-
 import functools
 import math
 import sys

@@ -1,7 +1,5 @@
 """Claims and pairs are read from OpenDP's measurements.  Only the facts are read inside the library's environment."""
 
-from __future__ import annotations
-
 import importlib
 import math
 import pickle

@@ -1,7 +1,5 @@
 """Pairs of neighbouring tables of OpenDP, and how domains and distances are read from their texts."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any

@@ -1,7 +1,5 @@
 """Subjects of PyDP, of dp-accounting's events, and of numpy functions with a stated sensitivity."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """Generators in the fit-and-sample habit: claim from the constructor, tiny tables, failures as outcomes, configs."""
 
-from __future__ import annotations
-
 import datetime
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Claims, pairs and runs of Tumult Core, with stubs in place of the library, which needs an old numpy and Spark."""
 
-from __future__ import annotations
-
 import math
 import shutil
 import sys

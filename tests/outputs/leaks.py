@@ -1,7 +1,5 @@
 """Mechanisms with outputs of every kind, each with and without a leak that only this kind of output shows."""
 
-from __future__ import annotations
-
 import dataclasses
 import enum
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Each output has one value and one score, whatever stands beside it.  The guarantee relies on this."""
 
-from __future__ import annotations
-
 import io
 import math
 from collections import OrderedDict

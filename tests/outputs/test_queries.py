@@ -1,7 +1,5 @@
 """Counting queries of tables: conditions, their choice by past outputs, near copies, and the rows of a pair."""
 
-from __future__ import annotations
-
 import datetime
 from typing import Any
 
@@ -12,10 +10,10 @@ import pytest
 from scipy.special import gammaln
 
 from dpaudit import Pair
-from dpaudit.engine.region import CHANCE, agreement_by_chance, describe_region, query_words, stated
+from dpaudit.engine.region import CHANCE, agreement_by_chance, describe_region, query_words
 from dpaudit.learning import Learner
 from dpaudit.learning.attack import resolve_attacks
-from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding
+from dpaudit.outputs import Outputs, PartsEncoding
 from dpaudit.outputs.parts import parts_of
 from dpaudit.outputs.queries import (
     Condition,
@@ -23,7 +21,6 @@ from dpaudit.outputs.queries import (
     Queries,
     Targets,
     chosen_queries,
-    of_row,
     proposed,
 )
 from dpaudit.outputs.tables import Table
@@ -60,19 +57,6 @@ def test_conditions_hold_and_are_readable(condition: Condition, words: str, hold
     assert condition.holds(TABLE).tolist() == holds
 
 
-def test_conditions_are_proposed_from_values_and_quantiles() -> None:
-    found = set(map(str, proposed([TABLE] * 3)))
-    assert {"city = Ulm", "city = Bonn", "age = 30", "age above 35"} <= found
-    ages = [condition.value for condition in proposed([table({"age": list(range(1000))})])]
-    assert len(ages) == 7
-    assert np.allclose(np.diff(np.array(ages, dtype=float)), 125, atol=6)
-
-
-def test_conditions_of_a_row_lie_between_its_numbers_and_those_of_the_tables() -> None:
-    found = set(map(str, of_row({"city": "Jena", "age": 90, "sex": None}, [TABLE])))
-    assert {"city = Jena", "age = 90", "age above 64.5", "sex = None"} == found
-
-
 def test_the_query_of_three_columns_that_differs_is_chosen() -> None:
     """Single columns and pairs of columns have one law; fails by chance < 1 in 10**6, since the count is 0 or 3."""
     rng = np.random.default_rng(1)
@@ -95,7 +79,6 @@ def test_a_chosen_query_counts_as_pandas_does() -> None:
     ]
     parts = [parts_of(frame) for frame in frames]
     queries = Queries.of(parts, HALVES, ({"c": "x", "n": 0.0}, {"c": "z", "n": 1.0}))
-    assert queries is not None
     found = dict(zip(queries.names, queries.features(parts).T, strict=True))
     assert len(found) == len(queries.names)
     assert found["rows with c = z"].tolist() == [(frame.c == "z").sum() for frame in frames]
@@ -114,14 +97,6 @@ def test_queries_depend_on_one_output_and_on_the_past_only() -> None:
     assert np.array_equal(together[-1], encoding.queries([parts[5]])[0], equal_nan=True)
     assert not np.nan_to_num(together[:2]).any()
     assert encoding.queries([]).shape == (0, together.shape[1])
-
-
-def test_outputs_without_tables_have_no_queries() -> None:
-    parts = [parts_of(i) for i in range(4)]
-    encoding = PartsEncoding.of(parts, np.arange(4) % 2 == 1)
-    assert encoding.table_queries is None
-    assert encoding.queries(parts).shape == (4, 0)
-    assert PlainEncoding(True, 1, None).names == [OUTPUT]
 
 
 def test_rare_tables_and_tables_that_never_vary_are_no_evidence() -> None:
@@ -204,18 +179,6 @@ def test_a_witness_names_the_query_and_its_answers() -> None:
         counted="moving",
     )
     assert found.describe().endswith(f"; {words}")
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "words"),
-    [
-        ([0.0, 0.0], [1.0, 4.0], ("0", "1 to 4")),
-        ([0.0, 1.0], [1.0, 1.0], ("mostly 0 to 1", "mostly 1")),
-        ([np.nan, np.nan], [0.5, 1.0], ("no rows", "0.5 to 1")),
-    ],
-)
-def test_answers_on_both_datasets_are_stated(first: Any, second: Any, words: Any) -> None:
-    assert stated(np.array(first), np.array(second)) == words
 
 
 @pytest.mark.parametrize("n", [14, 28, 400])

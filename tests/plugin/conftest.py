@@ -1,7 +1,5 @@
 """Small projects, and pytest runs on them."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The shares of a budget sum to it, and evidence accumulated from run to run respects it."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json

@@ -1,7 +1,5 @@
 """The plugin from the user's point of view.  Seeds are fixed, so outcomes do not change from run to run."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Repeated tests and repeated randomness add no evidence to the baseline and no budget.  Seeds are fixed."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

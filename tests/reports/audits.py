@@ -1,7 +1,5 @@
 """Results of real audits, and the text of their reports."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import re

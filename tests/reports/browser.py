@@ -1,7 +1,5 @@
 """Runs pages in headless Chromium, and returns what a script on another page finds in them."""
 
-from __future__ import annotations
-
 import html
 import json
 import os

@@ -1,7 +1,5 @@
 """Fixtures of the tests of reports."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Hashable
 from typing import Any

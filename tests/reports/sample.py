@@ -1,7 +1,5 @@
 """Results made from simulated Gaussian noise, with the shape and size of real ones."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from typing import Any

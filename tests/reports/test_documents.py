@@ -1,7 +1,5 @@
 """Comparisons, formats by name, the terminal, and the time that a report takes."""
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Figures have equal bytes for equal results, use no global state, and accept any numbers."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import subprocess
@@ -97,7 +95,7 @@ def test_no_word_of_a_panel_is_cut_off(draw: Callable[[AuditResult], str]) -> No
     width, height = map(float, root.attrib["viewBox"].split()[2:])
     for text in root.iter("{http://www.w3.org/2000/svg}text"):
         words, style = "".join(text.itertext()), text.attrib["style"]
-        long = 0.5 * float(re.search(r"font(?:-size)?:[^;]*?([0-9.]+)px", style)[1]) * len(words)  # type: ignore[index]
+        long = 0.5 * float(re.search(r"font(?:-size)?:[^;]*?([0-9.]+)px", style)[1]) * len(words)
         if "rotate(" in text.attrib.get("transform", ""):
             continue
         assert float(text.attrib["y"]) <= height - 2, words  # 2 px for descenders

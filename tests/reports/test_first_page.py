@@ -1,7 +1,5 @@
 """Page 1: the verdict in a sentence, three numbers, one picture, what it means, what to do, and four facts."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import shlex
@@ -45,7 +43,6 @@ def top(result: AuditResult) -> str:
 
 
 def with_pair(result: AuditResult, d0: str, d1: str) -> AuditResult:
-    assert result.witness is not None
     row = dataclasses.replace(result.pairs[0], d0=d0, d1=d1, label=result.witness.pair)
     return dataclasses.replace(result, pairs=(row,))
 
@@ -57,7 +54,7 @@ LATER = {"counted": "later", "alpha_lower": 0.041, "alpha_upper": 0.083, "beta_l
 def counted(x: int, n0: int, y: int, n1: int) -> dict[str, Any]:
     """Return the fields of a region with x of n0 outputs of d0 and y of n1 of d1, under the claim G_1."""
     counts = dataclasses.replace(
-        sample.violation().witness.counts,  # type: ignore[union-attr]
+        sample.violation().witness.counts,
         false_positives=x,
         n0=n0,
         false_negatives=n1 - y,
@@ -103,7 +100,6 @@ def test_a_violation_is_told_in_counts_beside_what_the_claim_allows() -> None:
     assert "If the true rate without the record is 8.3 %, the claim allows 12.5 % with the record." in found
     assert "can tell whether the record was in the data more reliably" in found
     shown = panel(frozen())
-    assert shown is not None
     assert "the claim allows at most 12.5" in words_in(shown[0].svg())
 
 
@@ -126,7 +122,6 @@ def test_counts_of_moving_scores_have_no_intervals_and_no_picture_of_rates() -> 
     assert "allows" not in top(result).split("What this means")[0].split("is false")[1].split("largest")[0]
     assert point_name(result) == ""
     shown = panel(result)
-    assert shown is not None
     assert shown[0].title == "How large the privacy loss is"
 
 
@@ -156,8 +151,7 @@ def test_no_violation_shows_what_is_proven_claimed_and_would_have_been_found() -
     assert "finds a violation as large as μ = 1.12 with 90 % probability, in the best case" in found
     assert "This is no proof of the claim" in found
     shown = panel(sample.no_violation())
-    assert shown is not None
-    for drawing in (shown[0].svg(), shown[0].wide()):  # type: ignore[misc]
+    for drawing in (shown[0].svg(), shown[0].wide()):
         assert "claimed: at most 1" in words_in(drawing)
         assert "0.8719" in words_in(drawing)
 

@@ -1,7 +1,5 @@
 """The formats of `dpaudit run`: a table that cuts nothing off, and formats for programs."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import io

@@ -1,7 +1,5 @@
 """Reports in headless Chromium: nothing overflows on a phone, colours are legible, and links open folded parts."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every section accepts a result in which its part is missing."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import hashlib
@@ -113,7 +111,6 @@ def test_the_region_in_the_picture_has_the_counts_of_the_witness() -> None:
         counts = Counts(false_positives=x, n0=int(counts0.sum()), false_negatives=y, n1=int(counts1.sum()))
         found = dataclasses.replace(result.witness, counts=counts, threshold=float(EDGES[cut]))
         scores = witness_scores(dataclasses.replace(result, witness=found))
-        assert scores is not None
         assert scores.counts0[scores.threshold + 1 :].sum() == x
         assert scores.counts1[: scores.threshold + 1].sum() == y
 
@@ -156,14 +153,12 @@ def test_epsilon_never_stands_without_its_delta_and_claims_are_rounded() -> None
 
 def test_a_bound_just_above_the_claim_is_shown_above_it_and_rounded_down() -> None:
     bound = headline(dataclasses.replace(sample.violation(), mu_lower=1.0000571))
-    assert bound is not None
     assert bound.certified_text() == "≥\u00a01.000057"
     assert bound.claimed_text() == "1"
 
 
 def test_a_refuted_claim_is_exceeded_even_if_the_search_for_the_bound_ends_below_it() -> None:
     bound = headline(dataclasses.replace(sample.violation(), mu_lower=0.99999))
-    assert bound is not None
     assert bound.certified_text() == ">\u00a01"
 
 

@@ -1,7 +1,5 @@
 """The site of a set of results: pages, badges, feed, addresses, and a folder in which other files are safe."""
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import hashlib

@@ -1,7 +1,5 @@
 """A report of several audits is short: an overview, a third of a page for each audit, and everything else once."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import replace
 from functools import cache
@@ -98,7 +96,6 @@ def test_a_claim_of_another_family_than_its_detectable_violation_has_a_blind_ran
     claim = ZeroConcentratedDP(0.5)
     result = dataclasses.replace(sample.no_violation(), claim=claim)
     found = ranges(result)
-    assert found is not None
     assert found.blind_until == pytest.approx(max(1.0, GaussianDP(1.12).epsilon(1e-6) / claim.epsilon(1e-6)))
 
 

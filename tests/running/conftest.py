@@ -1,7 +1,5 @@
 """Tests build environments in a separate cache, and the programs that they start end with them."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Small programs for the tests: mechanisms like the scripts of users."""
 
-from __future__ import annotations
-
 import math
 import os
 import struct

@@ -1,7 +1,5 @@
 """`dpaudit bisect` and `dpaudit compare` with packages that are built here, and the releases that pip lists."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

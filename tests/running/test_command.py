@@ -1,7 +1,5 @@
 """Programs as mechanisms: valid answers, messages about other answers, and the examples of the documentation."""
 
-from __future__ import annotations
-
 import math
 import pickle
 import re

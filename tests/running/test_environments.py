@@ -1,7 +1,5 @@
 """Private environments: how they are installed, cached and removed."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -206,7 +204,6 @@ def test_an_environment_in_use_stays_and_a_removed_one_is_built_again(command: C
     with subprocess.Popen(
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ.copy()
     ) as user:
-        assert user.stdout is not None
         assert user.stdout.readline() == "ready\n"
         done = command("clean", "--yes")
         assert done.exit_code == 3

@@ -1,7 +1,5 @@
 """The gallery: all configs follow its rules, and the known differences appear even without the engine."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Mechanisms that run in another Python, and the names of their modules there."""
 
-from __future__ import annotations
-
 import pickle
 import re
 import sys

@@ -1,7 +1,5 @@
 """Limits of memory: the operating system enforces them, and dpaudit goes on with a message that says what to do."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

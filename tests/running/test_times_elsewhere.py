@@ -1,7 +1,5 @@
 """Observed running times of programs and of mechanisms in private environments."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Any
@@ -138,7 +136,7 @@ def test_the_transfer_of_the_dataset_to_an_environment_takes_no_observed_time(tm
 
 @pytest.mark.chance
 def test_the_transfer_of_the_dataset_does_not_start_the_garbage_collector_during_a_run(tmp_path: Path) -> None:
-    """As in tests/engine/test_running_times.py.  Fails by chance < 1 in 10**6, as the claim is true."""
+    """As in tests/engine/test_shared_datasets.py.  Fails by chance < 1 in 10**6, as the claim is true."""
     code = "def release(dataset, rng):\n    kept = [[i] for i in range(350)]\n    return rng.random() + 0 * len(kept)"
     pair = Pair([[i] for i in range(350)], [[i] for i in range(450)])
     mechanism = isolated(tmp_path, code)

@@ -1,7 +1,5 @@
 """A second implementation of DP-SGD: one model and one example at a time, with gradients by finite differences."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

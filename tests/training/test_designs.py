@@ -1,7 +1,5 @@
 """The three designs: correct trainings keep their claims, wrong trainings do not, and errors name invalid arguments."""
 
-from __future__ import annotations
-
 import math
 import re
 from pathlib import Path
@@ -53,7 +51,6 @@ def test_many_runs() -> None:
     assert wrong.name == "training"
     assert wrong.trials_used == 300
     assert wrong.evidence.to_json()["n0"] == 300
-    assert wrong.training is not None
     assert sum(wrong.training.out) == sum(wrong.training.into) == 300
 
 
@@ -127,7 +124,6 @@ def test_too_few_models_are_named_with_the_number_needed() -> None:
     result = audited(score, "gaussian(mu=3)", models=8)
     assert result.verdict is Verdict.INCONCLUSIVE
     needed = re.search(r"8 models could not refute gaussian\(mu=3\).* at least (\d+) models", result.warnings[0])
-    assert needed is not None
     enough = int(needed[1])
     assert warned(audited(score, "gaussian(mu=3)", models=enough // 2), "could not refute")
     assert not warned(audited(score, "gaussian(mu=3)", models=enough), "could not refute")
@@ -216,7 +212,6 @@ def test_too_few_canaries_are_named_with_the_number_needed(independence: Any) ->
         return training.one_run(train, canaries, "gaussian(mu=1)", independence=independence, confidence=0.95, seed=3)
 
     needed = re.search(r"8 canaries could not refute gaussian\(mu=1\).* at least (\d+) canaries", few(8).warnings[0])
-    assert needed is not None
     assert not warned(few(int(needed[1])), "could not refute")
 
 

@@ -1,7 +1,5 @@
 """The adapter of Opacus: scores are inner products with noisy gradients, and all three designs audit a script."""
 
-from __future__ import annotations
-
 import importlib.util
 import math
 import warnings
@@ -211,8 +209,6 @@ def test_a_quarter_of_the_noise_is_refuted_step_by_step(mode: str, monkeypatch: 
 def test_the_example_of_the_digits() -> None:
     """Each of the three true claims is refuted with probability at most 5 %, but the seeds are fixed."""
     spec = importlib.util.spec_from_file_location("opacus_digits", EXAMPLE)
-    assert spec is not None
-    assert spec.loader is not None
     example = importlib.util.module_from_spec(spec)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

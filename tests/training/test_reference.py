@@ -1,7 +1,5 @@
 """The reference trainer, compared with a slow second implementation, and its sampling and randomness."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from typing import Any

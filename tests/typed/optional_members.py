@@ -4,8 +4,6 @@ This file is never run: mypy reads it.  An unused `type: ignore[code]` is an err
 wrong implementation that mypy accepts fails the test.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """The example project's tests of its privacy claims."""
 
-from __future__ import annotations
-
 import unittest
 
 import pytest
