@@ -29,15 +29,9 @@ from .unseeded import CONFIDENCE_OPTION
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-CONSTRAINTS = dict(
-    line.lower().split("==")
-    for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    if line and not line.startswith("#")
-)
-OLDEST = dict(
-    line.lower().split("==")
-    for line in (ROOT / "constraints-oldest.txt").read_text(encoding="utf-8").splitlines()
-    if line and not line.startswith("#")
+CONSTRAINTS, OLDEST = (
+    dict(line.lower().split("==") for line in (ROOT / name).read_text("utf-8").splitlines() if line and line[0] != "#")
+    for name in ("constraints.txt", "constraints-oldest.txt")
 )
 EXTRAS = PROJECT["project"]["optional-dependencies"]
 DIRECT = [

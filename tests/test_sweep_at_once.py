@@ -160,7 +160,7 @@ class Hangs:
 
 @pytest.mark.chance
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
-@pytest.mark.slow  # crashes/test_interruption_and_progress.py ends `dpaudit run` in the same way
+@pytest.mark.slow  # crashes/test_internal_errors.py ends `dpaudit run` in the same way
 def test_all_processes_end_with_the_sweep(tmp_path: Path) -> None:
     module = tmp_path / "pydp" / "algorithms"
     module.mkdir(parents=True)

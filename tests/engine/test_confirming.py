@@ -59,26 +59,17 @@ def is_not_confirmed(result: AuditResult, why: str) -> None:
 
 
 _IN_A_FILE = """
-import functools
-import logging
-import pathlib
-import subprocess
-import sys
-import tempfile
-import threading
-import time
+import functools, logging, pathlib, subprocess, sys, tempfile, threading, time
 from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
-FOLDER = pathlib.Path(__file__).parent
-unseeded = np.random.default_rng()
+FOLDER, unseeded = pathlib.Path(__file__).parent, np.random.default_rng()
 
 @functools.lru_cache
 def noisy(value):
     return value + float(unseeded.laplace())
 def cached(dataset, rng):
     return noisy(dataset[0])
-
 def on_disk(dataset, rng):
     place = FOLDER / f"kept {dataset}"
     if not place.exists():
@@ -91,15 +82,12 @@ def of_its_own_file(dataset, rng):
     with tempfile.TemporaryDirectory() as folder:
         (pathlib.Path(folder) / "noisy").write_text(repr(dataset[0] + 0.3 * float(rng.laplace())))
         return float((pathlib.Path(folder) / "noisy").read_text())
-
 seeded = np.random.default_rng(3)
 def seeded_on_import(dataset, rng):
     return dataset[0] + 0.3 * float(seeded.laplace())
-
 def fixed_seed(dataset, rng):  # the mechanisms from here on keep no noise
     public = float((FOLDER / "public").read_text())
     return dataset[0] + public + float(np.random.default_rng(42).laplace())
-
 class Holds:
     def __init__(self):
         self.lock, self.calls, self.history, self.last, self.helper = threading.Lock(), 0, [], 0.0, None

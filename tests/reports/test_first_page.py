@@ -263,6 +263,7 @@ pairs: [{d0: [0], d1: [1]}]
 trials: 2000
 seed: 1
 attacks: threshold
+confirm: never
 """
 
 
@@ -270,7 +271,9 @@ def test_the_printed_commands_work_in_the_folder_of_the_report(tmp_path: Path) -
     """The audit ran elsewhere.  The claim is far off, so audit and replay fail to refute it with odds below 1e-9."""
     (tmp_path / "c.yaml").write_text(CONFIG)
     dpaudit = [sys.executable, "-m", "dpaudit"]
-    subprocess.run([*dpaudit, "run", "c.yaml", "-o", "out", "-q"], cwd=tmp_path, check=False, capture_output=True)
+    subprocess.run(
+        [*dpaudit, "run", "c.yaml", "-o", "out", "-q", "--no-pdf"], cwd=tmp_path, check=False, capture_output=True
+    )
     result = AuditResult.from_json(tmp_path / "out" / "half the noise.json")
     commands = commands_of(result)
     assert [shlex.split(command)[1] for command in commands] == ["replay", "reproduce"]
