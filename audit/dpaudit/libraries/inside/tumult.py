@@ -152,11 +152,11 @@ def _hints(item: Any, seen: set[int], depth: int = 8) -> set[float]:
 
 
 def sample(made: Any, dataset: Dataset, n: int) -> list[Output]:
-    given = _carried(dataset, made.input_domain)
+    given = carried(dataset, made.input_domain)
     return [_output(made(given)) for _ in range(n)]
 
 
-def _carried(dataset: Dataset, domain: Any) -> Any:
+def carried(dataset: Dataset, domain: Any) -> Any:
     described = _domain(domain)
     if described["kind"] in ("integer", "float"):
         return domain.carrier_type(dataset)
