@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from drawing import calibration, concepts, noise, operations, responses, scores, trainings
+from drawing import calibration, concepts, noise, operations, responses, scores, sessions, trainings
 
 DOCS = Path(__file__).parent
 FIGURES: dict[str, Callable[[], str]] = {
@@ -28,6 +28,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "groups": operations.groups,
     "central-limit": operations.central_limit,
     "subsampling": operations.subsampling,
+    "survivors": sessions.survivors,
     "score-choices": scores.score_choices,
     "models-of-a-training": trainings.models_of_a_training,
     "calibration": calibration.calibration,

@@ -1,5 +1,9 @@
 """Sessions of OpenDP's interactive compositions: noisy counts with epsilon 1, until a budget of 2 is spent."""
 
+import os
+
+os.environ.setdefault("RUST_BACKTRACE", "0")  # before OpenDP is imported: it traces each refusal, for 0.2 seconds
+
 import opendp.prelude as dp
 
 from dpaudit.libraries import sessions

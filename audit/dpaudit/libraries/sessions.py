@@ -37,28 +37,25 @@ class OpenDP:
 
     def __init__(self, queryable: Any, queries: Mapping[str, Any], d_in: Any = 1) -> None:
         self.queryable, self.measurements, self.d_in, self.queries = queryable, queries, d_in, tuple(queries)
-        measures = {str(measurement.output_measure) for measurement in queries.values()}
-        self.reports = hasattr(queryable, "privacy_loss") and measures == {"MaxDivergence()"}
-        self.loss = 0.0
+        measures = {str(measurement.output_measure).removesuffix("()") for measurement in queries.values()}
+        self.reports = hasattr(queryable, "privacy_loss") and measures == {"MaxDivergence"}
+        self.loss, self.exhausted = 0.0, False
 
     def ask(self, query: str) -> Any:
         exception = import_module("opendp.mod").OpenDPException
         try:
             return self.queryable(self.measurements[query])
         except exception as error:
-            if re.search("out of queries|exhausted|insufficient budget", str(error)):
+            self.exhausted = "exhausted" in str(error)
+            if self.exhausted or re.search("out of queries|insufficient budget", str(error)):
                 raise Refused(str(error)) from None
             raise
 
     @property
     def spent(self) -> float | None:
-        """The privacy loss of an odometer or a filter; the last one known if the filter is exhausted."""
-        if self.reports:
-            try:
-                self.loss = float(self.queryable.privacy_loss(self.d_in))
-            except import_module("opendp.mod").OpenDPException as error:
-                if "exhausted" not in str(error):
-                    raise
+        """The privacy loss of an odometer or a filter; an exhausted filter no longer says it, and keeps the last."""
+        if self.reports and not self.exhausted:
+            self.loss = float(self.queryable.privacy_loss(self.d_in))
         return self.loss if self.reports else None
 
 
