@@ -111,7 +111,8 @@ def planted(module: Any) -> Opens:
                 free = self.privacy_budget < 2
                 return measurement(np.int64(dataset)) if free else super().measure(measurement, d_out)
 
-        accountant = Generous.launch(module.COMPOSITION, np.int64(dataset))
+        accountant = module.PrivacyAccountant.launch(module.COMPOSITION, np.int64(dataset))
+        accountant.__class__ = Generous  # `launch` makes no subclass
         return sessions.Tumult(accountant, {"number": module.AddGeometricNoise(alpha=1)})
 
     def smartnoise(dataset: Any, rng: np.random.Generator) -> Any:

@@ -98,11 +98,14 @@ class Smartnoise:
 
     def __init__(self, reader: Any, queries: Sequence[str], budget: float = math.inf) -> None:
         self.reader, self.queries, self.budget = reader, tuple(queries), budget
+        self.costs: dict[str, float] = {}
 
     def ask(self, query: str) -> list[tuple[Any, ...]]:
-        spent, cost = self.reader.odometer.spent[0], self.reader.get_privacy_cost(query)[0]
-        if spent + cost > self.budget:
-            raise Refused(f"the query costs {cost:g}, and {spent:g} of {self.budget:g} are spent")
+        if math.isfinite(self.budget) and query not in self.costs:
+            self.costs[query] = self.reader.get_privacy_cost(query)[0]
+        spent = self.reader.odometer.spent[0]
+        if spent + self.costs.get(query, 0.0) > self.budget:
+            raise Refused(f"the query costs {self.costs[query]:g}, and {spent:g} of {self.budget:g} are spent")
         return [tuple(row) for row in self.reader.execute(query)[1:]]
 
     @property
