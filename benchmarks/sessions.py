@@ -26,13 +26,13 @@ from functools import cache, partial
 from typing import Any, cast
 
 import numpy as np
-from measure import SECONDS, Case, Expected, Limit, Outcome, Outcomes, Table, count, mean, run
 
 from dpaudit import PureDP, audit_interactive
 from dpaudit.catalogue.sessions import SESSIONS, BuiltinSession
 from dpaudit.engine.interactive import Again
 from dpaudit.running.sessions import Sessions, Visit
 from dpaudit_attacks.sessions import SessionLaw, SessionSums, session_ratio
+from measure import SECONDS, Case, Expected, Limit, Outcome, Outcomes, Table, count, mean, run
 
 SAMPLED = 4_000  # sessions on each dataset from which a limit is estimated
 WRONG = {name: session for name, session in SESSIONS.items() if not session.right}
