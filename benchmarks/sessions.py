@@ -5,13 +5,14 @@
     python benchmarks/sessions.py --only transcripts
 
 The audits get the session and one pair of datasets, and learn everything else.  The limit is the least possible mean of
-a test of the best event that an analyst with plain queries can wait for: log(1 / significance) by the growth rate
+a test that may stop at any time, for sessions of the best analyst with plain queries, who stops as soon as the session
+shows more than it reports: log(1 / significance) by the growth rate
 
-    min KL(p, p0) + KL(q, q0)  over all p0, q0 with q0 <= e^epsilon p0
+    min KL(P, P0) + KL(Q, Q0)  over all laws P0, Q0 that keep the claim
 
-(Turner, Ly & Grünwald 2021).  Its event is found with a score that 4,000 further sessions taught, so it is an estimate.
-In an audit of what is reported, p is the probability that the analyst stops and the transcript survives, and epsilon is
-0.  A mean must be at most 1.8 limits, and at most 250 sessions where the limit is below 140.
+(Grünwald, de Heide & Koolen 2024).  P and Q are the laws of a score that other sessions taught, in a few cells, so the
+limit is an estimate.  In an audit of what is reported, P is the law of what survives, and an analyst may stop early.
+A mean must be at most 1.8 limits, and at most 250 sessions where the limit is below 140.
 
 The table "right" counts false alarms: 100 audits of each right session, under what it reports and as a whole.  The
 table "transcripts" leaves out all that dpaudit knows of sessions: the attacks are those for outputs of any kind.
@@ -22,19 +23,24 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from collections.abc import Sequence
 from functools import cache, partial
 from typing import Any, cast
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.special import rel_entr
 
 from dpaudit import PureDP, audit_interactive
 from dpaudit.catalogue.sessions import SESSIONS, BuiltinSession
 from dpaudit.engine.interactive import Again
+from dpaudit.numerics import Array
 from dpaudit.running.sessions import Sessions, Visit
 from dpaudit_attacks.sessions import SessionLaw, SessionSums, session_ratio
 from measure import SECONDS, Case, Expected, Limit, Outcome, Outcomes, Table, count, mean, run
 
-SAMPLED = 4_000  # sessions on each dataset from which a limit is estimated
+SAMPLED = 12_000  # sessions on each dataset from which a limit is estimated
+CELLS = 8  # of a score
 WRONG = {name: session for name, session in SESSIONS.items() if not session.right}
 RIGHT = {name: session for name, session in SESSIONS.items() if session.right}
 
@@ -51,68 +57,85 @@ def limit(name: str, confidence: float) -> float:
     """Return the least possible mean number of sessions until a claim is refuted, as the docstring says."""
     session, rng = WRONG[name], np.random.default_rng(1)
     queries = tuple(session.open_session(session.pair.d0, rng).queries)
-    groups = {(query,) for query in queries} | {queries}
     reported = session.claim == "reported"
     best = 0.0
-    for group in sorted(groups):
+    for group in sorted({(query,) for query in queries} | {queries}):
         plain = Again("plain", group)
         mechanism = Sessions(session.open_session, queries, (cast(Any, plain),), reported)
         sides = [
             [mechanism(Visit(dataset, plain.name), rng) for _ in range(SAMPLED)]
             for dataset in (session.pair.d0, session.pair.d1)
         ]
-        rates = _stopped(sides, rng) if reported else _above(sides, rng)
-        epsilon = 0.0 if reported else float(session.claim.parameters["epsilon"])  # type: ignore[union-attr]
-        best = max([best, *(growth(p, q, epsilon) for p, q in rates)])
+        if reported:
+            rates = [growth(*laws, 0.0, math.inf) for laws in _survivors(sides, rng)]
+        else:
+            epsilon = float(cast(Any, session.claim).parameters["epsilon"])
+            rates = [growth(*laws, -epsilon, epsilon) for laws in _laws(sides, rng)]
+        best = max([best, *rates])
     return -math.log1p(-confidence) / best if best else math.inf
 
 
-def _stopped(sides: list[list[Any]], rng: np.random.Generator) -> list[tuple[float, float]]:
-    """Return, for both orders and many moments to stop, the probabilities on the other dataset and on the first."""
-    rates = []
+def _survivors(sides: list[list[Any]], rng: np.random.Generator) -> list[tuple[Array, Array]]:
+    """Return laws of survivors and of the other dataset, for both orders and many moments to stop; erased ones last."""
+    laws = []
     for first, second in (sides, sides[::-1]):
         ratio = session_ratio(first[::2], second[::2], rng)
-        paths = []
-        for side in (first, second):
-            evidence, spent = np.full((2, len(side) // 2, max(map(len, side)) + 1), -np.inf)
-            for row, transcript in enumerate(side[1::2]):
-                sums, before = 0.0, ""
-                for place, (query, outcome, value, reported) in enumerate(transcript):
-                    sums -= ratio.of_step(query, before, outcome, value)
-                    evidence[row, place], spent[row, place], before = sums, reported, outcome
-            paths.append((evidence, spent))
-        for beyond in np.geomspace(0.02, 8, 30):
-            stops = [(evidence > np.maximum(spent, 0) + beyond) for evidence, spent in paths]
-            at = np.take_along_axis(paths[0][1], stops[0].argmax(axis=1)[:, None], axis=1)[:, 0]
-            survived = np.where(stops[0].any(axis=1), np.exp(-at.clip(0)), 0.0).mean()
-            rates.append((float(stops[1].any(axis=1).mean()), float(survived)))
-    return rates
+        paths = [[_path(ratio, transcript) for transcript in side[1::2]] for side in (first, second)]
+        for beyond in np.geomspace(0.02, 8, 20):
+            ends: list[Array] = []
+            for side in paths:
+                at = [next(iter(np.flatnonzero(path[0] > path[1] + beyond)), -1) for path in side]
+                ends.append(np.array([path[:, place] for path, place in zip(side, at, strict=True)]).T)
+            cells = _cells([evidence - spent for evidence, spent in ends])
+            survived = np.bincount(cells[0], np.exp(-ends[0][1]), minlength=CELLS) / len(cells[0])
+            other = np.bincount(cells[1], minlength=CELLS) / len(cells[1])
+            laws.append((np.append(survived, 1 - survived.sum()), np.append(other, 0.0)))
+    return laws
 
 
-def _above(sides: list[list[Any]], rng: np.random.Generator) -> list[tuple[float, float]]:
-    """Return the probabilities of many events, on the dataset whose rate bounds the other rate, and on the other."""
-    rates = []
+def _path(ratio: Any, transcript: Sequence[Any]) -> Array:
+    """Return the evidence for the first dataset, and what was reported, after each step; (2, steps)."""
+    before, gains = "", []
+    for query, outcome, value, _ in transcript:
+        gains.append(-ratio.of_step(query, before, outcome, value))
+        before = outcome
+    return np.array([np.cumsum(gains), [step[3] for step in transcript]])
+
+
+def _laws(sides: list[list[Any]], rng: np.random.Generator) -> list[tuple[Array, Array]]:
+    """Return the laws of scores of whole sessions on both datasets."""
+    laws = []
     for attack in (SessionLaw(), SessionSums()):
         scorer = attack.fit(sides[0][::2], sides[1][::2], rng)
-        scores = [np.asarray(scorer(side[1::2])) for side in sides]
-        for threshold in np.unique(np.quantile(np.concatenate(scores), np.linspace(0, 1, 200))):
-            p, q = (float(np.mean(side > threshold)) for side in scores)
-            rates += [(p, q), (1 - q, 1 - p)]
-    return rates
+        cells = _cells([np.asarray(scorer(side[1::2])) for side in sides])
+        laws.append(tuple(np.bincount(side, minlength=CELLS) / len(side) for side in cells))
+    return cast("list[tuple[Array, Array]]", laws)
 
 
-def growth(p: float, q: float, epsilon: float) -> float:
-    """Return the growth rate of the best bet that q <= e^epsilon p is false, in nats; p and q are probabilities."""
-    p, q = (min(max(rate, 0.5 / SAMPLED), 1 - 0.5 / SAMPLED) for rate in (p, q))
-    if q <= math.exp(epsilon) * p:
-        return 0.0
-    p0 = np.linspace(p, min(q, math.exp(-epsilon)), 4_002)[1:-1]
-    q0 = math.exp(epsilon) * p0
+def _cells(scores: list[Array]) -> list[Any]:
+    cuts = np.unique(np.quantile(np.concatenate(scores), np.linspace(0, 1, CELLS + 1)[1:-1]))
+    return [np.searchsorted(cuts, side) for side in scores]
 
-    def divergence(rate: float, other: Any) -> Any:
-        return rate * np.log(rate / other) + (1 - rate) * np.log((1 - rate) / (1 - other))
 
-    return float(np.min(divergence(p, p0) + divergence(q, q0)))
+def growth(p: Array, q: Array, low: float, high: float) -> float:
+    """Return the growth rate of the best test that low <= log(q / p) <= high is false in some cell, in nats.
+
+    Lagrange: the nearest laws of the claim are p / a and q / b where their ratio is allowed, and otherwise have the
+    nearest allowed ratio r and (p + q) / (a + b r) on the first dataset.  What was erased, the last cell of a law of
+    survivors, has no such bound.  The dual problem in a and b is concave.
+    """
+    free = (q == 0) & (np.arange(len(p)) == len(p) - 1) & (high == math.inf)
+
+    def dual(logs: Array) -> float:
+        a, b = np.exp(logs)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.clip(np.nan_to_num(q * a / (p * b), nan=1.0, posinf=1e9), math.exp(low), math.exp(min(high, 20)))
+        ratio = np.where(free, 0.0, ratio)
+        p0 = (p + q) / (a + b * ratio)
+        q0 = p0 * ratio
+        return -float(np.sum(rel_entr(p, p0) + rel_entr(q, q0) + a * p0 + b * q0) - a - b)
+
+    return -float(minimize(dual, [0.0, 0.0], method="Nelder-Mead").fun)
 
 
 def _soon(name: str, confidence: float, outcomes: Outcomes) -> bool:

@@ -169,6 +169,7 @@ FOR_PEOPLE = re.compile(r"(warning|reason|failure|region|query|note|sentence|ass
 
 ALLOWED = {
     "audit/dpaudit/cli/app.py": "a message of typer",
+    "audit/dpaudit/libraries/sessions.py": "messages of OpenDP",
     "audit/dpaudit/libraries/smartnoise_sql.py": "queries in SQL",
     "audit/dpaudit/running/environments.py": "lock files",
     "audit/dpaudit/running/requirements.py": "messages and settings of uv and pip",
