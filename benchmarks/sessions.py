@@ -40,7 +40,7 @@ from dpaudit_attacks.sessions import SessionLaw, SessionSums, session_ratio
 from measure import SECONDS, Case, Expected, Limit, Outcome, Outcomes, Table, count, mean, run
 
 SAMPLED = 12_000  # sessions on each dataset from which a limit is estimated
-CELLS = 8  # of a score
+CELLS = 16  # of a score
 WRONG = {name: session for name, session in SESSIONS.items() if not session.right}
 RIGHT = {name: session for name, session in SESSIONS.items() if session.right}
 
