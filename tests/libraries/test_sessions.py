@@ -117,8 +117,11 @@ def planted(module: Any) -> Opens:
 
     def smartnoise(dataset: Any, rng: np.random.Generator) -> Any:
         class Generous(import_module("snsql.sql.odometer").OdometerHeterogeneous):  # type: ignore[misc]
+            calls = 0
+
             def spend(self, privacy: Any = None) -> None:
-                if not self.steps:
+                self.calls += 1
+                if not 1 < self.calls < 5:  # the library is slow, so sessions are short
                     super().spend(privacy)
 
         session = module.reader(dataset, rng)
