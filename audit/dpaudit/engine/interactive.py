@@ -174,7 +174,8 @@ def audit_interactive(
         **settings: Further arguments of `audit`, such as `jobs`, `store`, `measure`, `confirm` and `progress`.
 
     Returns:
-        The result; `trials_used` is the number of sessions on each dataset, over all analysts, without the pilot.
+        The result; `trials_used` is the number of sessions on each dataset, over all analysts, without the pilot, whose
+            number is `provenance.runs_before_evidence`.
 
     Raises:
         ValueError: If there is no schema, or a session does not report what "reported" needs.
@@ -196,12 +197,14 @@ def audit_interactive(
             "the session has no attribute `queries`: pass the queries that may be asked, queries=[...], of any type"
         )
     plain = dataclasses.replace(plain, queries=tuple(queries))
-    most = max(PILOT, min(MOST, sessions // 4))
+    most, piloted = max(PILOT, min(MOST, sessions // 4)), 0
     chosen: list[Pair] = []
     used: list[Analyst] = []
     violations: list[TradeoffFunction] = [] if detect is None else [detect]
     for number, pair in enumerate(pair_list):
-        for design in _designs(plain, pair, claim, analysts, most, stream(seed, "pilot", number)):
+        designs, made = _designs(plain, pair, claim, analysts, most, stream(seed, "pilot", number))
+        piloted += made
+        for design in designs:
             analyst, (first, second) = design.analyst, (pair.d0, pair.d1)[:: -1 if design.order else 1]
             if not isinstance(analysts, str) or number == 0:
                 used += [analyst] if all(analyst is not one for one in used) else []
@@ -216,13 +219,15 @@ def audit_interactive(
         raise ValueError(f"analysts must have different names, got {', '.join(one.name for one in used)}")
     given: dict[str, Any] = {"attacks": ReportedLaw() if reported else [SessionLaw(), SessionSums()], **settings}
     name = name or mechanism_name(open_session)
-    return audit_for(
+    result = audit_for(
         dataclasses.replace(plain, analysts=tuple(used)),
         claim,
         chosen,
         AuditSettings(trials=sessions, confidence=confidence, seed=seed, name=name, detect=detect, **given),
         violations=violations,
     )
+    provenance = dataclasses.replace(result.provenance, runs_before_evidence=piloted or None)
+    return dataclasses.replace(result, provenance=provenance)
 
 
 def _designs(
@@ -232,17 +237,18 @@ def _designs(
     analysts: str | Sequence[Analyst],
     most: int,
     rng: np.random.Generator,
-) -> list[Design]:
-    """Return the analysts for a pair: the given ones, or those that a pilot finds best."""
+) -> tuple[list[Design], int]:
+    """Return the analysts for a pair, given or found best by a pilot, and its number of sessions on each dataset."""
     orders = (0, 1) if mechanism.reported else (0,)
     if not isinstance(analysts, str):
-        return [Design(0.0, order, analyst) for order in orders for analyst in analysts]
+        return [Design(0.0, order, analyst) for order in orders for analyst in analysts], 0
     if analysts != "auto":
         raise ValueError(f'analysts must be "auto" or a list of analysts, got {analysts!r}')
     count = len(mechanism.queries)
     groups: list[tuple[int, ...]] = [(number,) for number in range(min(count, _GROUPS - 1))]
     groups += [tuple(range(count))] if count > 1 else []
     found: list[Design] = []
+    made = 0
     for group in groups:
         title = f"query {group[0]}" if len(group) == 1 else "all queries in turn"
         again = Again(f"{title}, again and again", tuple(mechanism.queries[number] for number in group))
@@ -259,8 +265,11 @@ def _designs(
             else:
                 tried = [_whole(sides, again, claim, rng)]
         found += tried
+        made += len(sides[0])
     found.sort(key=lambda design: -design.growth)
-    return [design for design in found[:_CHOSEN] if design.growth >= _WORSE * found[0].growth]
+    if found[0].growth * most >= _SURE:
+        return found[:1], made
+    return [design for design in found[:_CHOSEN] if design.growth >= _WORSE * found[0].growth], made
 
 
 @contextmanager

@@ -48,6 +48,7 @@ class Attack(Protocol):
       attack.
     - `from_trials = n`: the attack is first fitted after n trials, and refitted at each doubling, because its fit is
       slow; without effect on a single attack.
+    - `first_fit = n`: all attacks are first fitted after n outputs of each dataset, in place of 10.
     - `quick = True`: `OnlineAudit` fits the attack after 3 outputs of each dataset, not 10, and after each growth by a
       tenth.
     - `head_start = nats`: log-loss by which the attack counts as better in the mixture, if `suits` tests its model.

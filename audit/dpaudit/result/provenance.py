@@ -51,6 +51,7 @@ class Provenance:
     outputs: str | None = None  # hash of all outputs of the audit
     first_outputs: tuple[str, ...] | None = None  # hashes of the first outputs of the audit
     attack_seconds: Mapping[str, float] | None = None  # time in seconds spent in each attack, by name
+    runs_before_evidence: int | None = None  # number of runs on each dataset that only chose the analysts of sessions
     runs_after_evidence: int | None = None  # number of runs on each dataset that were only made to test independence
     running_times: str | None = None  # how running times were measured, see `running.foreign.CLOCKS`
     # number of runs on each dataset in the second stage of the pilot phase; see `engine.fixed`
@@ -124,6 +125,7 @@ _KEYS = {
     "mechanism_modules": "modules of the mechanism",
     "first_outputs": "first outputs",
     "attack_seconds": "seconds of attacks",
+    "runs_before_evidence": "runs before the evidence",
     "runs_after_evidence": "runs after the evidence",
     "running_times": "running times",
     "second_stage_trials": "trials of the second stage",
