@@ -206,11 +206,9 @@ def audit_interactive(
         piloted += made
         for design in designs:
             analyst, (first, second) = design.analyst, (pair.d0, pair.d1)[:: -1 if design.order else 1]
-            if not isinstance(analysts, str) or number == 0:
-                used += [analyst] if all(analyst is not one for one in used) else []
-            else:
+            if isinstance(analysts, str) and number > 0:
                 analyst = dataclasses.replace(cast(Any, analyst), name=f"{analyst.name} (pair {number + 1})")
-                used.append(analyst)
+            used += [analyst] if all(analyst is not one for one in used) else []
             label = f"{pair}, loss of d{design.order}, {analyst.name}" if reported else f"{pair}, {analyst.name}"
             visits = Visit(first, analyst.name, reported), Visit(second, analyst.name)
             chosen.append(Pair(*visits, label=label))
