@@ -221,6 +221,7 @@ FULL: dict[str, Any] = {
     "outputs": "blake2b:ef",
     "first outputs": ["1", "2"],
     "seconds of attacks": {"threshold": 0.5, "events": 1},
+    "runs before the evidence": 5,
     "runs after the evidence": 3,
     "running times": "the worker",
     "trials of the second stage": 4,

@@ -144,14 +144,12 @@ def _seen(result: AuditResult) -> list[str]:
     if result.violated:
         shown = "" if result.witness is None else witness_words(result, result.witness)
         return ["; ".join(size_words(result)), shown]
-    if result.measurement or not result.bounds_valid:
+    if result.measurement or not result.bounded:
         return []
     if why := weakness(result):
         return [f"could not see much: {why}; other pairs, attacks or more runs may show more"]
     seen = result.detectable
     if not seen.claim:
         return [seen.needed or "no violation of any size would have been found"]
-    if not result.bounded:
-        return []
     needed = f"; {seen.needed}" if seen.needed else ""
     return [f"would have been found with 90 % probability: {seen.claim}, {seen.assumption}{needed}"]
