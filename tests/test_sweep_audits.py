@@ -100,7 +100,7 @@ def test_a_round_whose_time_ends_after_a_failed_run_does_not_repeat_this_run(
     planned = SimpleNamespace(
         pairs=[Pair([0], [5]), Pair([0], [1])],
         settings=settings,
-        config=SimpleNamespace(name="c", source=""),
+        config=SimpleNamespace(name="c", source="", interactive=False),
         file=tmp_path / "c.yaml",
         claim_stated_by="the config",
         text="",
