@@ -99,7 +99,8 @@ class Fitting:
     def __post_init__(self) -> None:
         quick = any(getattr(attack, "quick", False) for attack in self.attacks)
         self._next_quick_fit = self.settings.first_quick_fit if quick else None
-        self.next_full_fit = min((getattr(attack, "first_fit", FIRST_FIT) for attack in self.attacks), default=FIRST_FIT)
+        firsts = [getattr(attack, "first_fit", FIRST_FIT) for attack in self.attacks]
+        self.next_full_fit = min(firsts, default=FIRST_FIT)
 
     @property
     def next_fit(self) -> int:
