@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,17 +26,25 @@ FIRST_PAGE = """
 """
 
 
+def without_folders(result: AuditResult) -> AuditResult:
+    """Return the result without the folders of the machine that made it."""
+    made = result.provenance
+    assert made.mechanism_file is not None
+    file = replace(made.mechanism_file, path=Path(made.mechanism_file.path).name)
+    return replace(result, provenance=replace(made, folder=None, mechanism_file=file))
+
+
 def main() -> None:
     """Write each report as PDF and HTML, and the first page of the first one as a picture."""
     with tempfile.TemporaryDirectory() as folder:
-        audits = Path(tempfile.gettempdir(), "audits")  # results state this folder
-        audits.mkdir(exist_ok=True)
         for suffix in (".yaml", ".py"):
-            shutil.copy(CONFIG.with_suffix(suffix), audits)
+            shutil.copy(CONFIG.with_suffix(suffix), folder)
         command = [sys.executable, "-m", "dpaudit", "run", CONFIG.name, "--no-pdf"]
-        subprocess.run(command, check=False, cwd=audits)
-        made = audits / "dpaudit-results"
-        results = {name: AuditResult.from_json(made / f"{audit}.json") for name, audit in AUDITS.items()}
+        subprocess.run(command, check=False, cwd=folder)
+        results = {
+            name: without_folders(AuditResult.from_json(f"{folder}/dpaudit-results/{audit}.json"))
+            for name, audit in AUDITS.items()
+        }
         included = np.random.default_rng(1).random(1000) < 0.5
         scores = np.random.default_rng(2).normal(2 * included)
         results["scores"] = audit_scores(

@@ -111,6 +111,13 @@ def test_the_readme_shows_the_witness_of_the_front_page() -> None:
     assert witness in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
 
 
+def test_the_sample_reports_name_no_folder_of_a_machine() -> None:
+    for file in (ROOT / "docs" / "samples").glob("*.html"):
+        text = re.sub(r"<style>.*?</style>", "", file.read_text(encoding="utf-8"), flags=re.DOTALL)
+        assert not re.findall(r"(?<![\w.:/<])/\w+/[\w./-]*|[A-Z]:\\\\", text), file
+    assert len(list((ROOT / "docs" / "samples").iterdir())) == 7
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_links_lead_somewhere(page: Path) -> None:
     for name in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):

@@ -155,7 +155,14 @@ class TradeoffFunction(ABC):
     def beta(self, alpha: npt.ArrayLike) -> Array | float:
         """Return f(alpha), the least type II error of any attack with type I error `alpha`.
 
-        `alpha` is in [0, 1], otherwise a ValueError is raised.  A scalar gives a float, and an array one of its shape.
+        Args:
+            alpha: Type I error in [0, 1], or an array (...) of type I errors.
+
+        Returns:
+            Type II error in [0, 1]: a float for a scalar, otherwise an array (...).
+
+        Raises:
+            ValueError: If an alpha is outside [0, 1].
         """
         values = _in_unit_interval("alpha", alpha)
         return _like(alpha, np.clip(self._curve(values.ravel()).reshape(values.shape), 0.0, 1.0 - values))
@@ -167,9 +174,16 @@ class TradeoffFunction(ABC):
     def delta(self, epsilon: npt.ArrayLike) -> Array | float:
         """Return the privacy profile: the least delta for which f implies (epsilon, delta)-DP in direction (d0, d1).
 
-        delta(epsilon) = sup over alpha of 1 - f(alpha) - exp(epsilon) alpha; Dong, Roth & Su 2022, Prop. 6.  `epsilon`
-        is in nats, any real number or +-inf; NaN raises a ValueError.  A scalar gives a float, and an array one of its
-        shape.
+        delta(epsilon) = sup over alpha of 1 - f(alpha) - exp(epsilon) alpha; Dong, Roth & Su 2022, Prop. 6.
+
+        Args:
+            epsilon: Nats, any real number or +-inf, or an array (...) of such values.
+
+        Returns:
+            Delta in [0, 1]: a float for a scalar, otherwise an array (...).
+
+        Raises:
+            ValueError: If an epsilon is NaN.
         """
         values = np.asarray(epsilon, dtype=np.float64)
         if np.any(np.isnan(values)):
@@ -184,10 +198,18 @@ class TradeoffFunction(ABC):
     @overload
     def epsilon(self, delta: npt.ArrayLike) -> Array: ...
     def epsilon(self, delta: npt.ArrayLike) -> Array | float:
-        """Return the least epsilon >= 0 in nats (or inf) with `self.delta(epsilon) <= delta`, rounded up.
+        """Return the least epsilon >= 0 with `self.delta(epsilon) <= delta`, rounded up.
 
-        `delta` is in [0, 1], otherwise a ValueError is raised.  A scalar gives a float, and an array one of its shape.
-        The relative precision is 1e-14.
+        Bisection computes epsilon with a relative precision of 1e-14.
+
+        Args:
+            delta: Probability in [0, 1], or an array (...) of probabilities.
+
+        Returns:
+            Epsilon in nats (inf if no finite epsilon suffices): a float for a scalar, otherwise an array (...).
+
+        Raises:
+            ValueError: If a delta is outside [0, 1].
         """
         values = _in_unit_interval("delta", delta)
         wanted = np.ravel(values)

@@ -52,13 +52,25 @@ def composed_responses(epsilons: Sequence[float], counts: Sequence[int]) -> Enve
 
 
 def compose(*claims: TradeoffFunction) -> TradeoffFunction:
-    """Return the claim of mechanisms on the same data, each of which may depend on the outputs of earlier ones.
+    """Compose mechanisms on the same data.  Each mechanism may depend on the outputs of earlier mechanisms.
 
-    The composition of T(P, Q) and T(P', Q') is T(P x P', Q x Q'); see Dong, Roth & Su 2022, Def. 5 and Thm 4.  It has a
-    closed form for Gaussian claims, for zCDP claims, and for Renyi claims with the same orders.  For pure and
-    approximate DP, it is exact with at most 2^17 distinct outcomes.  Others are computed by privacy-loss distributions
-    (`claims.accounting`), and their methods raise ImportError if dp-accounting is not installed.  ValueError if no
-    claim is given, an argument is no claim, or the claims have different neighbouring relations.
+    The composition of the curves T(P, Q) and T(P', Q') is T(P x P', Q x Q'); see Dong, Roth & Su 2022, Def. 5 and Thm
+    4.
+
+    Compositions of Gaussian claims have a closed form, and so do compositions of zCDP claims and of Renyi claims with
+    the same orders.  Compositions of pure and approximate DP claims are exact if they have at most 2^17 distinct
+    outcomes.  Other compositions are computed by privacy-loss distributions (`claims.accounting`).  Methods
+    of such compositions raise ImportError if dp-accounting is not installed.
+
+    Args:
+        *claims: At least one claim; one claim for each mechanism.
+
+    Returns:
+        The claim of the composed mechanism.
+
+    Raises:
+        ValueError: If no claim is given, if an argument is not a claim, or if the claims have different neighbouring
+            relations.
     """
     for claim in claims:
         if not isinstance(claim, TradeoffFunction):

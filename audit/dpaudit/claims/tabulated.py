@@ -46,16 +46,21 @@ class PrivacyLoss(PolygonalClaim):
 
     @classmethod
     def from_pld(cls, pld: object, *, points: int = 1000) -> PrivacyLoss:
-        """Convert a privacy-loss distribution of dp-accounting to a claim of at most `points` guarantees.
+        """Convert a privacy-loss distribution of dp-accounting to a claim.
 
-        If the distribution is asymmetric, the claim takes the larger delta of both directions for each epsilon, so
-        compose such distributions before converting them.  A slack of at most 1e-7 (`accounting.with_slack`) covers
-        rounding errors.
+        A privacy-loss distribution is asymmetric if adding a record differs from removing a record.  The claim then
+        takes, for each epsilon, the larger delta of the two directions.  Compose asymmetric distributions before
+        converting them, because the claim does not distinguish the directions.  A slack of at most 1e-7 (see
+        `accounting.with_slack`) covers rounding errors of the probability mass function.
+
+        Args:
+            pld: A `dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution`.
+            points: Maximum number of (epsilon, delta)-DP guarantees in the claim.
 
         Raises:
             ImportError: If dp-accounting is not installed, or dpaudit cannot read the installed release.
-            ValueError: If `pld` is not a privacy-loss distribution, or is an optimistic estimate, whose delta is too
-                small.
+            ValueError: If `pld` is not a privacy-loss distribution, or if it is an optimistic estimate, whose delta is
+                too small.
         """
         from dpaudit.claims.accounting import supporting_lines_of_pld
 

@@ -105,10 +105,13 @@ class OnlineAudit:
         return self._coin
 
     def update(self, output: Any) -> None:
-        """Record the output of the run that the latest `coin()` asked for; RuntimeError without such a call.
+        """Record the output of the run that the latest `coin()` asked for.
 
-        An output that cannot be read counts as None.  An exception in scoring makes the evidence of the whole stream
-        void.
+        Every step counts exactly once, for every output: never repeat a run.  An output that cannot be read counts as
+        None.  If scoring an output raises an exception, the evidence of the whole stream becomes void.
+
+        Raises:
+            RuntimeError: If `coin` was not called first.
         """
         if self._coin is None:
             raise RuntimeError("update() takes the output of a run whose dataset coin() chose; call coin() first")
@@ -163,11 +166,16 @@ class OnlineAudit:
         return _result(self, name)
 
     def to_json(self, path: str | Path) -> None:
-        """Save the stream after `update` and before the next coin, so that another process can continue it.
+        """Save the stream, so that another process can continue it.
 
-        The file holds the latest outputs: 10,000 at most, and 128 MiB.  If a process ends between `coin` and `to_json`,
-        pass None to `update` for that step after `from_json`; a repeated run would select outputs.  ValueError if a
-        coin waits for its output, an output has no encoding, attacks are objects, or the score failed.
+        Save after `update`, and before the next coin.  The file holds the latest outputs: 10,000 at most, and 128 MiB.
+        If a process ends between `coin` and `to_json`, the output of its last run is lost.  After `from_json`, pass
+        None to `update` for that step.  Do not repeat the run: repeated runs would select outputs, and the guarantee
+        would not hold.
+
+        Raises:
+            ValueError: If a coin waits for its output, an output has no encoding, attacks were given as objects, or the
+                score has failed.
         """
         if self._coin is not None:
             raise ValueError("a run is pending: call update() with its output, or None if it failed, and then save")
@@ -196,9 +204,12 @@ class OnlineAudit:
 
     @classmethod
     def from_json(cls, path: str | Path) -> OnlineAudit:
-        """Continue a stream that `to_json` saved, with the same evidence and a score refitted to the saved outputs.
+        """Continue a stream that `to_json` saved.
 
-        ValueError if the file holds no saved stream, or this version of dpaudit would place different bets.
+        The evidence is unchanged.  The score is refitted to the saved outputs.
+
+        Raises:
+            ValueError: If the file does not hold a saved stream, or this version of dpaudit would place different bets.
         """
         try:
             state = read_state(path)

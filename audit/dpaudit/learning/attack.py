@@ -71,9 +71,15 @@ class Attack(Protocol):
         name: str
 
     def fit(self, outputs0: Seen, outputs1: Seen, rng: np.random.Generator) -> Scorer:
-        """Fit the attack to outputs of d0 and of d1 in its view, without changing it or them.
+        """Fit the attack to outputs.  The method must not change the attack or the outputs.
 
-        The scorer that is returned computes the score of an output from this output only.
+        Args:
+            outputs0: Outputs of runs on d0, in the view that the attack requests.
+            outputs1: Outputs of runs on d1, in the view that the attack requests.
+            rng: Random generator for the fit.
+
+        Returns:
+            A function that computes scores.  The score of an output must depend on this output only.
         """
         ...
 

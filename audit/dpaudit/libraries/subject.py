@@ -76,10 +76,19 @@ def stated_claim(name: str, epsilon: Any, delta: float) -> TradeoffFunction:
 
 
 def audit_subject(subject: Subject, **settings: Any) -> AuditResult:
-    """Call `audit(subject.mechanism, subject.claim, subject.pairs, name=subject.name, **settings)`.
+    """Audit a subject: `audit(subject.mechanism, subject.claim, subject.pairs, name=subject.name, **settings)`.
 
-    The result records who states the claim.  A generator of synthetic tables returns its own exceptions as outputs,
-    unless `failures` is "stop" or "retry".  TypeError if `subject` is not a `Subject`.
+    A generator of synthetic tables returns its own exceptions as outputs, unless `failures` is "stop" or "retry".
+
+    Args:
+        subject: The subject.
+        **settings: Other arguments of `audit`, such as `trials`, `confidence` and `seed`.
+
+    Returns:
+        The result of `audit`, which records who states the claim.
+
+    Raises:
+        TypeError: If `subject` is not a `Subject`.
     """
     if not isinstance(subject, Subject):
         raise TypeError(

@@ -93,19 +93,32 @@ class CommandMechanism(Program):
         return masked_command(self.command)
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Sequence[Output]:
-        """Return n outputs of the program, whose seed `rng` chooses.
+        """Return n outputs of the program.
 
-        MechanismError if the dataset has no JSON form, or the program dies, times out, reports an error or does not
-        answer with n outputs.
+        Args:
+            dataset: The dataset, which must have a JSON form.
+            n: Number of outputs.
+            rng: The random generator that chooses the program's seed.
+
+        Raises:
+            MechanismError: If the dataset has no JSON form, or if the program dies, times out, reports an error or
+                does not answer with n outputs.
         """
         return self._answered(dataset, n, rng)[1]
 
     def run(self, datasets: Sequence[Dataset], index: int, rng: np.random.Generator, *, outcomes: bool = False) -> Run:
-        """Make one run on `datasets[index]`, and return the time that the program reports, or else that of the answer.
+        """Make one run, and return the time that the program reports, or else the time from request to answer.
 
-        If `outcomes`, an error that the program reports is the outcome of the run, unless it has run out of memory; its
-        own time is then ignored.  MechanismError as for `sample`, except for such errors, or if a reported time is not
-        valid.
+        Args:
+            datasets: Datasets.  The one that is used must have a JSON form.
+            index: Index of the dataset for the run.
+            rng: The random generator that chooses the program's seed.
+            outcomes: Whether an error that the program reports is the outcome of the run, unless the program says that
+                it has run out of memory.  In this case, the program's own time is ignored.
+
+        Raises:
+            MechanismError: As for `sample`, except for errors that are outcomes.  The error is also raised if the
+                program reports something other than a time.
         """
         answer, (output,), elapsed = self._answered(datasets[index], 1, rng, outcomes)
         if isinstance(output, _Reported):

@@ -46,9 +46,15 @@ class Mechanism(Protocol):
     """A randomised mechanism that makes many runs in one call."""
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
-        """Return n independent outputs, as a sequence of length n or an array of n rows.
+        """Return n independent outputs.
 
-        The mechanism may change the dataset, which is a copy, but must not keep `rng` after the call.
+        Args:
+            dataset: A copy of the dataset, which the mechanism may change.
+            n: Number of outputs.
+            rng: The random generator for these runs.  The mechanism must not keep the generator after the call.
+
+        Returns:
+            A sequence of length n, or an array of n rows.
         """
         ...
 
@@ -68,7 +74,11 @@ class Batched:
 
 
 def batched(function: BatchFunction) -> Batched:
-    """Decorate a function `(dataset, n, rng)` that returns n outputs, sampled independently, in one call."""
+    """Decorate a function that returns n outputs in one call.
+
+    Args:
+        function: A function `(dataset, n, rng)`, which must sample the n outputs independently.
+    """
     return Batched(function)
 
 

@@ -33,7 +33,13 @@ _MODELS, _PROBED = 0, 1  # numbers of the two series of models, in random stream
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingProgress:
-    """The progress of `many_runs`, with models of the store; the seconds are nan before the first new model."""
+    """The progress of `many_runs`; `str` returns one line.
+
+    Args:
+        models: Number of models so far, including those from the store.
+        allowed: Number of all models.
+        seconds_per_model: Mean time of a model that this call trained; nan before the first model.
+    """
 
     models: int
     allowed: int

@@ -125,11 +125,15 @@ class Scores:
 class StepByStep:
     """A function `coin -> score` for `training.step_by_step`: the next step, with the canary if the coin is 1.
 
+    The batches of the loader are repeated until the audit ends.
+
     Args:
-        scores: The scores of one canary; otherwise a ValueError is raised.
-        loader: The loader that `make_private` returned, which is repeated.  A batch is inputs and targets of its
-            records.
+        scores: The scores of one canary.
+        loader: The loader that `make_private` returned.  A batch is the inputs and the targets of its records.
         update: A function of inputs and targets that makes one step of the optimizer: the body of the training loop.
+
+    Raises:
+        ValueError: If `scores` has more than one canary.
     """
 
     def __init__(self, scores: Scores, loader: Any, update: Callable[[Any, Any], object]) -> None:
@@ -181,7 +185,10 @@ class StepByStep:
 def joined(records: Any, canaries: Canaries, included: npt.ArrayLike) -> Any:
     """Return a dataset with all records and the included canaries, for the loader that `make_private` receives.
 
-    `records` is a dataset of torch with pairs of tensors, like the canaries.  `included` are indices, or m booleans.
+    Args:
+        records: A dataset of torch.  Its records are pairs of tensors, like the canaries.
+        canaries: The inputs and the targets of the m canaries.
+        included: Indices of the included canaries, or m booleans.
     """
     from torch.utils.data import ConcatDataset, TensorDataset
 

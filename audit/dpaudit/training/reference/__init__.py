@@ -39,7 +39,12 @@ _SMALL_EFFECT = 0.1  # a canary's effect is small below this share of the clippi
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """A mechanism that trains models, and returns an attacker's view of each, such as `views.loss(target)`."""
+    """A mechanism that trains models on the dataset, and returns an attacker's view of each model.
+
+    Args:
+        trainer: The algorithm.
+        view: The part of a model that the attacker sees, such as `views.loss(target)`.
+    """
 
     trainer: Trainer
     view: View
@@ -109,7 +114,11 @@ class Training:
 class OneRun:
     """A function `(included, rng) -> scores` that trains one model on records and on the included canaries.
 
-    `view` is the score of each canary, such as `views.spare_weights` or `views.loss(canaries)`.
+    Args:
+        trainer: The algorithm.
+        records: The records that are in every training.
+        canaries: The canaries.
+        view: The score of each canary, such as `views.spare_weights` or `views.loss(canaries)`.
     """
 
     trainer: Trainer
@@ -141,9 +150,15 @@ class OneRun:
 class StepByStep:
     """A function `coin -> score` that makes the next step of one model; the canary is in the batch if the coin is 1.
 
-    The score is the inner product of the step's release with the direction of the canary's gradient.  Since the coin
-    alone decides about the canary, the claim is that of a full batch, for any sampling of the other records.  `seed` is
-    that of the training; the trainer's number of steps is not used.
+    The score is the inner product of the step's release with the direction of the canary's gradient.  The coin alone
+    decides whether the canary is in the batch.  Hence the claim about a step is that of a full batch, for any sampling
+    of the other records.
+
+    Args:
+        trainer: The algorithm; its number of steps is not used.
+        records: The other records.
+        canary: The canary, one record.
+        seed: Seed of the training.
     """
 
     trainer: Trainer

@@ -35,7 +35,11 @@ class Full:
 
 @dataclass(frozen=True, slots=True)
 class Poisson:
-    """Each record is in a batch with probability `probability`, in (0, 1], independently."""
+    """Each record is in a batch with probability `probability`, independently.
+
+    Args:
+        probability: In (0, 1].
+    """
 
     probability: float
     name: ClassVar[Literal["poisson"]] = "poisson"
@@ -56,7 +60,11 @@ class Poisson:
 
 @dataclass(frozen=True, slots=True)
 class Shuffled:
-    """Each epoch splits a random permutation of the records into `parts` >= 1 batches of nearly equal size."""
+    """Each epoch splits a random permutation of the records into `parts` batches of nearly equal size.
+
+    Args:
+        parts: Number of batches in an epoch, >= 1.
+    """
 
     parts: int
     name: ClassVar[Literal["shuffled"]] = "shuffled"
@@ -108,16 +116,19 @@ class Trainer:
     """A private training algorithm.
 
     A step releases the sum of clipped gradients plus noise, and moves the weights by `-learning_rate` times the
-    release.  Divide the learning rate by the expected batch size to get the usual mean of gradients.  ValueError if a
-    parameter is out of range.
+    release.  Divide the learning rate by the expected batch size to get the usual mean of gradients.
 
     Args:
+        model: The model.
         noise_multiplier: Standard deviation of the noise in units of `clip`, > 0.
         steps: Number of steps, >= 1.
         clip: Norm to which each gradient is clipped, > 0.
         learning_rate: Size of a step, > 0.
         sampling: How batches are sampled.
         start: Initial weights, (P,); the model's public initial weights if None.
+
+    Raises:
+        ValueError: If a parameter is out of range.
     """
 
     model: Model
@@ -222,10 +233,18 @@ NOBODY = Records()
 
 
 class Run:
-    """The state of m models while they are trained on the same records, each with its own Philox stream.
+    """The state of m models while they are trained on the same records.
 
-    `keys` are the 128-bit keys of the streams, (m, 2), from `state.keys_of`.  ValueError if the records do not fit the
-    model.
+    Each model draws its batches and its noise from its own Philox stream.  Hence a model does not depend on the other
+    models.
+
+    Args:
+        trainer: The algorithm.
+        records: The dataset.
+        keys: The 128-bit key of each model's stream, (m, 2), from `state.keys_of`.
+
+    Raises:
+        ValueError: If the records do not fit the model.
     """
 
     def __init__(self, trainer: Trainer, records: Records, keys: AnyArray) -> None:
@@ -268,9 +287,15 @@ class Run:
 
 
 def fitted(model: Model, records: Records, *, penalty: float = 1.0) -> Array:
-    """Fit weights (P,) without privacy, by L-BFGS on the total loss plus `penalty` / 2 > 0 times their squared norm.
+    """Fit a model without privacy, by L-BFGS on the total loss plus a squared penalty.
 
-    `records` are examples that the audited training does not use.
+    Args:
+        model: The model.
+        records: Examples that the audited training does not use.
+        penalty: Factor of the penalty, > 0.  The penalty is half this factor times the squared norm of the weights.
+
+    Returns:
+        The weights, (P,).
     """
     from scipy.optimize import minimize
 
