@@ -13,15 +13,28 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpaudit import AuditResult, MechanismError, Pair, PrivacyViolation, Refused, audit, audit_interactive, parse_claim
+from dpaudit import (
+    AuditResult,
+    MechanismError,
+    Pair,
+    PrivacyViolation,
+    Refused,
+    audit,
+    audit_interactive,
+    parse_claim,
+    replay,
+)
 from dpaudit.claims import PureDP, Reported
 from dpaudit.engine.interactive import Again
 from dpaudit.inference.grid import bin_of
 from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.learning import Learner
+from dpaudit.reproduce.literals import Unwritable
+from dpaudit.reproduce.script import script_of
 from dpaudit.running.sessions import ERASED, Sessions, Step, Visit
 from dpaudit.testing import assert_audit
 from dpaudit_attacks.sessions import ReportedLaw, SessionLaw, session_ratio
+from dpaudit_reports.sections.advice import commands_of
 
 TRUTH = 0.75  # probability of a true answer, which has the privacy loss log 3
 LOSS = math.log(TRUTH / (1 - TRUTH))
@@ -328,3 +341,36 @@ def test_a_config_audits_sessions(tmp_path: Path, command: Callable[..., Any]) -
         result = command("run", str(tmp_path / "wrong.yaml"))
         assert result.exit_code == 2
         assert words in result.output + result.stderr
+
+
+class AppendsWhenOpened:
+    """Reports 1 for each answer, which is right; changes the dataset that it is given."""
+
+    def __init__(self, dataset: list[float], rng: np.random.Generator) -> None:
+        dataset.append(3.0)
+        self.dataset, self.rng, self.spent, self.queries = dataset, rng, 0.0, ["sum"]
+
+    def ask(self, query: str) -> float:
+        self.spent += 1.0
+        return sum(self.dataset) + self.rng.laplace(0, 1)
+
+
+def test_a_session_that_changes_its_dataset_changes_only_its_copy() -> None:
+    """Fails by chance < 1 in 10**6, by the confidence.  Without the copy, the audit refuted a true report."""
+    pair = Pair([1.0], [0.0])
+    result = audit_interactive(AppendsWhenOpened, "reported", pair, sessions=150, confidence=1 - 1e-7, seed=1)
+    assert (pair.d0, pair.d1) == ([1.0], [0.0])
+    assert not result.violated
+
+
+def test_what_sessions_report_has_no_bound_no_replay_and_no_script() -> None:
+    """A replay with other attacks would not keep what was erased above all transcripts.  Seeded."""
+    result = audit_interactive(FreeOnes, "reported", PAIR, sessions=120, seed=1, confirm="never")
+    assert result.violated
+    with pytest.raises(ValueError, match="audit again with another seed"):
+        replay(result, FreeOnes, PAIR, seed=2)
+    with pytest.raises(Unwritable, match="audit again with another seed"):
+        script_of(result)
+    with pytest.raises(ValueError, match="no bound follows"):
+        result.assumed_bound(0.0, "gaussian")
+    assert commands_of(result) == []

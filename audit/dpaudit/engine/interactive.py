@@ -191,7 +191,7 @@ def audit_interactive(
     plain = Sessions(open_session, (), (), reported)
     if queries is None:
         with _pilot():
-            queries = getattr(plain.open(pair_list[0].d0, stream(seed, "schema")), "queries", None)
+            queries = getattr(plain.open(copy.deepcopy(pair_list[0].d0), stream(seed, "schema")), "queries", None)
     if queries is None or not len(queries):
         raise ValueError(
             "the session has no attribute `queries`: pass the queries that may be asked, queries=[...], of any type"
@@ -224,7 +224,7 @@ def audit_interactive(
         AuditSettings(trials=sessions, confidence=confidence, seed=seed, name=name, detect=detect, **given),
         violations=violations,
     )
-    provenance = dataclasses.replace(result.provenance, runs_before_evidence=piloted or None)
+    provenance = dataclasses.replace(result.provenance, runs_before_evidence=piloted)
     return dataclasses.replace(result, provenance=provenance)
 
 

@@ -231,6 +231,11 @@ def _witness_of(result: AuditResult, execution: ExecutionSettings | None) -> Wit
     witness = witness_with_region(result)
     if witness is None:
         raise ValueError(f"{result.name} has no witness that could be replayed (method {result.method})")
+    if result.provenance.of_sessions:
+        raise ValueError(
+            f"{result.name} is about sessions: a pilot chose their analysts, and reports are tested on thinned "
+            "transcripts; audit again with another seed instead"
+        )
     if execution is not None and execution.observe_time:
         raise ValueError(
             f"{result.name} is about running times, which are not independent from run to run, so a region has no "

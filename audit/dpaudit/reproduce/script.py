@@ -93,6 +93,8 @@ def script_of(result: AuditResult) -> Script:
 def _witness_of(result: AuditResult) -> Witness:
     if not result.violated:
         raise Unwritable(f"the result reports no violation ({result.verdict.value}), so there is nothing to reproduce")
+    if result.provenance.of_sessions:
+        raise Unwritable("a script opens no sessions; audit again with another seed")
     witness = result.witness
     if witness is None or witness.guesses or words_of(result.evidence).again:
         why = words_of(result.evidence).again or "the result has no rejection region"

@@ -162,6 +162,8 @@ class AuditResult:
 
     def assumed_bound(self, delta: float, assuming: str | Family) -> AssumedBound:
         """Return `epsilon_lower`, whose arguments and errors these are, with the largest refuted parameter."""
+        if isinstance(self.claim, Reported):
+            raise ValueError("no bound follows from what sessions report: audit a claim about the whole session")
         key, confidence = (delta, assuming), self.confidence
         if key not in self._assumed:
             bound = bound_inside(self.evidence, delta, assuming, confidence=confidence, valid=self.bounds_valid)

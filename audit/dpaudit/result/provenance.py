@@ -72,6 +72,11 @@ class Provenance:
     other: Mapping[str, Json] = field(default_factory=dict)  # values of a result file that fit no field, by key
     order: tuple[str, ...] = field(default=(), repr=False, compare=False)  # order of the keys in the result file
 
+    @property
+    def of_sessions(self) -> bool:
+        """Whether `audit_interactive` made the result: only it records a pilot, which may have no sessions."""
+        return self.runs_before_evidence is not None
+
     @classmethod
     def read(cls, environment: Mapping[str, Json]) -> Provenance:
         """Read the provenance from the object `environment` of a result file."""

@@ -112,6 +112,8 @@ def _after_doubt(result: AuditResult) -> Text:
 
 def repeat(result: AuditResult) -> tuple[Block, ...]:
     """Return the commands that repeat the finding from the folder of this report, or how to repeat it without one."""
+    if result.provenance.of_sessions:
+        return Heading("Repeat it"), Paragraph("Audit again with another seed: each audit opens sessions of its own.")
     commands = commands_of(result)
     if commands:
         return Heading("Repeat it"), Listing("\n".join(commands))
@@ -123,7 +125,7 @@ def repeat(result: AuditResult) -> tuple[Block, ...]:
 def commands_of(result: AuditResult) -> list[str]:
     """Return the commands for the folder that holds the result file."""
     useless = region_status(result) in (RegionStatus.NONE, RegionStatus.VOID, RegionStatus.FAR)
-    if useless or words_of(result.evidence).again:
+    if useless or words_of(result.evidence).again or result.provenance.of_sessions:
         return []
     if result.provenance.audit is not None and result.name:
         file = shlex.quote(f"{result.name}.json")
