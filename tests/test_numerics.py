@@ -132,9 +132,12 @@ def plain_fit(rows: Array, n0: int, steps: int = 20) -> Array:
     return beta
 
 
-@pytest.mark.parametrize(("n", "columns"), [(3000, 2), (6000, 40)])
+@pytest.mark.parametrize(("n", "columns"), [(3000, 2), (6000, 40), (30, 200)])
 def test_rows_in_several_parts_give_the_fit_of_a_plain_implementation(n: int, columns: int) -> None:
-    """The second case has enough rows for a warm start, and more numbers than one product takes."""
+    """The second case has enough rows for a warm start, and more numbers than one product takes.
+
+    The third has more columns than rows, and is solved in the space of the rows.
+    """
     rng = np.random.default_rng(n)
     rows = np.concatenate([rng.normal(0, 1, (n, columns)), rng.normal(0.1, 1, (n, columns))])
     assert (2 * n * columns > 2**17) == (columns == 40)

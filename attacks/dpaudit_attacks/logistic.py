@@ -55,6 +55,10 @@ class Quadratic:
     sees: ClassVar[str] = "features"
     calibrated: ClassVar[bool] = True
 
+    def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        # with more coefficients than outputs, squares fit chance
+        return bool(len(outputs0) + len(outputs1) > 2 * outputs0.shape[1])
+
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
         scale = Scale.of(np.concatenate(latest(outputs0, outputs1, 2 * outputs0.shape[1])))
 

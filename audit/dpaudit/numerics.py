@@ -218,6 +218,11 @@ def fit_logistic(rows: Array, n0: int) -> tuple[Array, float]:
     longer.
     """
     n, columns = rows.shape
+    if columns > n:
+        # the penalty keeps the slopes in the space of the rows, of which the columns of q are an orthonormal basis
+        q, triangle = np.linalg.qr(rows.T)
+        slopes, intercept = fit_logistic(triangle.T, n0)
+        return q @ slopes, intercept
     # nats; Newton's method stops when the loss exceeds its estimated minimum by less than half of this.  The last step
     # leaves about the square of this, far less than the error of a sample of so many rows.
     close = 1e-4 if n <= 100_000 else n * 1e-4
