@@ -231,11 +231,11 @@ def claim_in_words(claim: TradeoffFunction, digits: int = 4) -> tuple[Span, ...]
 
 
 def least_found(result: AuditResult) -> Bound | None:
-    """Return the smallest violation that would have been found, as a value of the claim's own parameter."""
+    """Return the smallest violation that would have been found, on the scale of the headline."""
     bound, violation = headline(result), detectable_claim(result)
-    if bound is None or type(violation) is not type(result.claim):
+    if bound is None or violation is None or (bound.delta is None and not isinstance(violation, GaussianDP)):
         return None
-    value = violation.parameters["mu" if isinstance(violation, GaussianDP) else "epsilon"]
+    value = violation.mu() if bound.delta is None else violation.epsilon(bound.delta)
     return Bound(bound.symbol, bound.delta, value, bound.claimed)
 
 
@@ -281,9 +281,5 @@ def ranges(result: AuditResult) -> Ranges | None:
     certified = 0.0 if math.isnan(bound.certified) else max(0.0, bound.certified / bound.claimed)
     if result.violated:
         return Ranges(max(1.0, certified), math.inf)
-    found, value = detectable_claim(result), math.inf
-    if found is not None and bound.delta is not None:
-        value = found.epsilon(bound.delta)
-    elif isinstance(found, GaussianDP):
-        value = found.mu()
-    return Ranges(certified, max(1.0, value / bound.claimed))
+    found = least_found(result)
+    return Ranges(certified, max(1.0, math.inf if found is None else found.certified / bound.claimed))
