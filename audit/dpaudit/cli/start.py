@@ -70,6 +70,38 @@ for line in sys.stdin:
     print(json.dumps({"outputs": outputs}), flush=True)
 '''
 
+_CLIENT_CONFIG = """\
+# {title}
+# Run it with: {build}dpaudit run {file}
+audits:
+  - name: release
+    source: where the claim is made, e.g. a URL   # shown in the report
+    claim: {claim}
+    mechanism: {{command: [{mechanism}]}}
+    pairs: &pairs
+      - {{d0: [0, 0, 1], d1: [0, 1, 1], relation: replace_one}}
+    trials: {trials}
+    confidence: 0.999   # a true claim is reported as violated with probability at most 1 - confidence
+    expect: no violation
+  - name: planted-fault   # half of the noise: delete this audit once you have seen that it finds a violation
+    claim: {claim}
+    mechanism: {{command: [{mechanism}, planted]}}
+    pairs: *pairs
+    trials: {trials}
+    confidence: 0.999
+    expect: violation
+"""
+
+_README = """\
+## Privacy test
+
+    python -m pip install "dpaudit @ git+https://github.com/dpaudit/dpaudit"
+    {build}dpaudit run {file} --only release
+
+[dpaudit](https://github.com/dpaudit/dpaudit) runs `{program}` on two datasets that differ in one record.
+The exit code is 1 if the outputs refute {claim}; a true claim is refuted in at most one of 1,000 runs of this command.
+"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Case:
@@ -81,6 +113,23 @@ class _Case:
     pairs: str = _PAIRS
     trials: str = "100000"
     files: dict[str, str] = field(default_factory=dict)
+    build: str = ""
+    config: str = _CONFIG
+    readme: str = ""
+
+
+def _client(language: str, program: str, command: str, build: str = "") -> _Case:
+    """Return the case of a program of `clients/`, which has no dependencies, and its config, which plants a fault."""
+    return _Case(
+        title=f"Two audits of a program in {language}: one of the mechanism, and one with half of its noise.",
+        claim="pure(epsilon=1)",
+        mechanism=command,
+        trials="20000",
+        files={program: (Path(__file__).parent / "clients" / program).read_text(encoding="utf-8")},
+        build=f"{build} && " if build else "",
+        config=_CLIENT_CONFIG,
+        readme=_README,
+    )
 
 
 CASES = {
@@ -182,6 +231,12 @@ pairs:
 """,
         trials="500   ",
     ),
+    "rust": _client("Rust", "release.rs", "./release", "rustc -O --edition 2021 release.rs"),
+    "go": _client("Go", "release.go", "./release", "go build release.go"),
+    "java": _client("Java 17", "Release.java", "java, Release", "javac Release.java"),
+    "cpp": _client("C++17", "release.cpp", "./release", "g++ -std=c++17 -O2 -o release release.cpp"),
+    "javascript": _client("JavaScript", "release.mjs", "node, release.mjs"),
+    "r": _client("R", "release.R", "Rscript, release.R"),
 }
 
 
@@ -194,11 +249,13 @@ def init(
     """Write an example config with comments, which runs unchanged.
 
     The cases are a builtin mechanism, a Python function, a search for pairs, a dataset in a file, a mechanism of a
-    library, a program in any language, and private training.
+    library, a program in any language, private training, and programs in six languages.  For these, lines for a README
+    go to stdout.
     """
     check_writable("", file)
     chosen = CASES[case]
-    files = {file: _CONFIG.format(file=shlex.quote(str(file)), **vars(chosen))}
+    names = {**vars(chosen), "file": shlex.quote(str(file)), "program": next(iter(chosen.files), "")}
+    files = {file: chosen.config.format(**names)}
     files |= {file.parent / name: content for name, content in chosen.files.items()}
     for path in files:
         if os.path.lexists(path):
@@ -209,7 +266,9 @@ def init(
                 stream.write(content)
         except OSError as error:
             refuse(f"{path}: {error.strerror}")
-    say(f"wrote {' and '.join(map(str, files))}; run it with: dpaudit run {shlex.quote(str(file))}")
+    say(f"wrote {' and '.join(map(str, files))}; run it with: {chosen.build}dpaudit run {shlex.quote(str(file))}")
+    if chosen.readme:
+        show(chosen.readme.format(**names))
 
 
 def schema() -> None:
