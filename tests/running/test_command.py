@@ -85,7 +85,7 @@ def test_nan_and_bytes_go_both_ways_and_negative_zero_keeps_its_sign(tmp_path: P
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        ("print('tell them', file=sys.stderr); sys.exit(3)", "ended with exit status 3 .*\n.*stderr:\n    tell them"),
+        ("print('tell them', file=sys.stderr); sys.exit(3)", "ended with exit status 3 .*stderr: tell them"),
         ("os.kill(os.getpid(), 9)", "was killed by SIGKILL .*its stderr is empty"),
         ("print('hello')", "answered with a line that is not JSON .*: 'hello"),
         ("print('[1, 2]')", r"must answer .* or .*, got '\[1, 2\]"),
@@ -114,9 +114,7 @@ def test_a_silent_program_times_out_and_is_killed_with_its_children(tmp_path: Pa
     patient.sample(0, 1, rng())
     impatient = CommandMechanism(patient.command, cwd=patient.cwd, timeout=0.2)  # the same running program
     began = time.monotonic()
-    with pytest.raises(
-        MechanismError, match=r"answer within 0.2 s .*flush stdout after each answer.*\n.*stderr:\n    waiting"
-    ):
+    with pytest.raises(MechanismError, match=r"answer within 0.2 s .*flush stdout after each answer.*stderr: waiting"):
         impatient.sample(1, 1, rng())
     assert time.monotonic() - began < 120  # less than the ten minutes of its child
 

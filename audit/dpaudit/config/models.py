@@ -14,6 +14,7 @@ from dpaudit.claims import parse_claim
 from dpaudit.config.pair_models import Number, PairConfig, Strict, Whole, number, numeric_arguments, whole
 from dpaudit.learning.attack import resolve_attacks
 from dpaudit.libraries.configured import GENERATORS, LIBRARIES, LibraryCall, check_config, file_beside
+from dpaudit.running.command import CommandMechanism
 from dpaudit.running.processes import TIMEOUT
 from dpaudit.running.requirements import check_version, project_name
 from dpaudit.running.worker import is_standard
@@ -67,6 +68,11 @@ class MechanismConfig(Strict):
     command: list[str] | None = Field(
         None, min_length=1, description="a program and its arguments, run in the folder of the config"
     )
+    one_shot: bool = Field(
+        False,
+        description="each run starts the program, which reads the dataset as JSON from stdin, or from the file "
+        "{dataset} or {dataset.csv} that an argument names, and prints its output; {seed} is a fresh seed",
+    )
     builtin: str | None = Field(None, description=f"one of {', '.join(BUILTIN)}")
     library: str | None = Field(
         None, description=f"one of {', '.join(LIBRARIES)}; `call` makes the mechanism, its claim and its pairs"
@@ -107,6 +113,10 @@ class MechanismConfig(Strict):
             raise ValueError("requires and python_version are allowed with python and library only")
         if self.command is not None and (self.params is not None or self.batched):
             raise ValueError("params and batched are not allowed with command; put arguments in the command itself")
+        if self.command is not None:
+            CommandMechanism(self.command, one_shot=self.one_shot)
+        elif self.one_shot:
+            raise ValueError("one_shot is allowed with command only")
         if self.builtin is not None:
             builtin_mechanism(self.builtin, self.params)
         return self

@@ -220,7 +220,8 @@ class PlannedAudit:
         if config.builtin is not None:
             return builtin_mechanism(config.builtin, config.params)
         if config.command is not None:
-            return CommandMechanism(config.command, timeout=self.config.timeout, cwd=folder, memory=memory)
+            one_shot, timeout = config.one_shot, self.config.timeout
+            return CommandMechanism(config.command, one_shot=one_shot, timeout=timeout, cwd=folder, memory=memory)
         address, params, named, code = config.python, config.params, "", ""
         if called := config.library_call(folder, raises=self.failures_end_runs):
             address, params, folder = called.address(isolated=config.isolated), called.params, called.folder

@@ -30,7 +30,7 @@ from dpaudit.running import CommandMechanism, IsolatedMechanism, MechanismError
 from dpaudit.running.fresh_process import NotPossible, sent
 from dpaudit.running.identity import Beginning, OutputsFingerprint
 from dpaudit.running.outcomes import in_words
-from dpaudit.running.runs import ExecutionSettings
+from dpaudit.running.runs import ExecutionSettings, one_shot
 from dpaudit.running.sampler import Sampler
 from dpaudit.running.store import StoreError
 from dpaudit.running.streams import stream
@@ -135,7 +135,8 @@ class Collector:
     @property
     def slow(self) -> bool:
         """Whether runs take so long, or outputs so much memory, that fresh runs are as few as those of the proof."""
-        return self.sampler.seconds_per_run > _SLOW or min(self.most) < _FEW
+        one_by_one = one_shot(self.sampler.mechanism)
+        return one_by_one or self.sampler.seconds_per_run > _SLOW or min(self.most) < _FEW
 
     def compared(self, pair: int, side: int) -> list[Output]:
         """Return as many of the first outputs as one of `CHECKPOINTS` says, which are none if there are too few."""

@@ -43,6 +43,10 @@ class MechanismError(Exception):
     """Raised if a mechanism cannot be run or returns something other than its outputs."""
 
 
+class Status(Exception):
+    """Raised if a program or a service ends a run with a status other than success, which an analyst may see."""
+
+
 THIS_PROCESS = "measured in dpaudit's process, around each call of the mechanism"
 ENVIRONMENT = "measured in the private environment, around each call of the mechanism"
 REPORTED = "reported by the program"

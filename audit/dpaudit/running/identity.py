@@ -72,6 +72,7 @@ def of_code_and_data(mechanism: object, source: Source, pairs: Sequence[Pair]) -
         whole = shlex.join(mechanism.command)
         parts |= {} if mechanism.address == whole else {"secrets in the command": Secret(whole)}
         parts |= {f"variable {name}": Secret(value) for name, value in mechanism.env}
+        parts |= {"one_shot": "True"} if mechanism.one_shot else {}
     elif isinstance(mechanism, PythonMechanism | IsolatedMechanism):
         params = None if mechanism.params is None else dict(mechanism.params)
         masked = masked_values(params)

@@ -20,16 +20,18 @@ from pathlib import Path
 from typing import IO, Self
 
 from dpaudit.running.foreign import LONGEST, MechanismError, advice, check_supported
+from dpaudit.text import MAX_FILE_BYTES
 from dpaudit.values import Output
 
 TIMEOUT = 600.0  # default limit, in seconds, for an answer of a program
 _KEPT = 4  # maximum number of programs that one process keeps alive between requests
 _PATIENCE = 1.0  # seconds that a program has to end after its stdin is closed
 _PIECE = 1 << 18  # maximum number of bytes in one read
-_STDERR_KEPT = 1 << 16  # number of final bytes of stderr that are kept
-_STDERR_LINES = 20  # number of final lines of stderr that a message quotes
+_STDERR_KEPT = 1 << 16  # number of bytes at the start and at the end of stderr that are kept
 _STDERR_COLUMNS = 500  # maximum number of characters that a message quotes from each line
 _ABOUT_MEMORY = re.compile("memory|alloc", re.IGNORECASE)
+_ABOUT_ERROR = re.compile(r"error|exception|panic|fatal", re.IGNORECASE)
+SILENCE = 4.0  # seconds without a first answer after which `exchange` asks why
 
 Finished = Callable[[bytearray, int], int]
 """A function of a buffer and of the size it had before, which returns the size of the answer, or 0 if incomplete."""
@@ -61,8 +63,8 @@ class Child:
     ) -> None:
         """Start the program."""
         self.name, self._memory, self._hint = name, memory, hint
-        self._owner, self._ended = os.getpid(), False
-        self._lock = threading.Lock()
+        self._owner, self._ended, self._answered = os.getpid(), False, False
+        self._lock, self._doubtful = threading.Lock(), math.inf
         self._heard = bytearray()  # bytes of stdout that are not yet part of an answer
         self._stderr = bytearray()
         variables = None if env is None else {**os.environ, **env}
@@ -91,11 +93,24 @@ class Child:
         """Whether this process itself started the program and has not ended the program."""
         return self._owner == os.getpid() and not self._ended
 
-    def exchange(self, request: bytes, finished: Finished, *, timeout: float | None, awaited: str) -> bytes:
-        """Send a request and return the answer."""
+    def exchange(
+        self,
+        request: bytes,
+        finished: Finished | None,
+        *,
+        timeout: float | None,
+        awaited: str,
+        silent: Callable[[], str] = str,
+    ) -> bytes:
+        """Send a request and return the answer; without `finished`, end the input, and return the whole output.
+
+        `silent` is called if there is no first answer for some seconds; it returns why there will be none, or "".
+        """
         with self._lock:
             try:
-                return self._exchange(request, finished, timeout, awaited)
+                answer = self._exchange(request, finished, timeout, awaited, silent)
+                self._answered = True
+                return answer
             except BaseException:  # also Ctrl-C: a late answer must not be read as the answer to the next request
                 self._end(_PATIENCE / 10)
                 raise
@@ -111,24 +126,33 @@ class Child:
         with self._lock:
             self._end(_PATIENCE)
 
-    def _exchange(self, request: bytes, finished: Finished, timeout: float | None, awaited: str) -> bytes:
+    def status(self, timeout: float | None) -> int:
+        """Return the exit status of a program whose output has ended; negative if a signal ended it."""
+        try:
+            return self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise self.failed(f"closed its stdout, but did not end within {timeout:g} s and was killed") from None
+
+    def _exchange(
+        self, request: bytes, finished: Finished | None, timeout: float | None, awaited: str, silent: Callable[[], str]
+    ) -> bytes:
         if self._heard:
             raise self._error(f"printed more than its answer on stdout: {quoted_start(self._heard)}")
         deadline = math.inf if timeout is None else time.monotonic() + timeout
+        self._doubtful = math.inf if self._answered else time.monotonic() + SILENCE
         left = memoryview(request)
         with selectors.DefaultSelector() as pipes:
             pipes.register(self._stdin, selectors.EVENT_WRITE)
             pipes.register(self._stdout, selectors.EVENT_READ)
             pipes.register(self._errors, selectors.EVENT_READ)
             while True:
-                wait = max(0.0, deadline - time.monotonic())
-                ready = pipes.select(min(wait, LONGEST))
-                if not ready and wait <= LONGEST:
+                ready = self._ready(pipes, deadline, silent)
+                if not ready and time.monotonic() >= deadline:
                     raise self._error(
                         f"did not answer within {timeout:g} s (expected: {awaited}) and was killed; if the program is "
                         f"just slow, increase the timeout{self._hint}"
                     )
-                for key, _ in ready:
+                for key in ready:
                     if key.fileobj is self._stdin:
                         try:
                             left = left[os.write(key.fd, left) :]
@@ -138,14 +162,18 @@ class Child:
                             left = left[:0]
                         if not left:
                             pipes.unregister(key.fileobj)
+                            if finished is None:
+                                self._stdin.close()
                     elif key.fileobj is self._errors:
                         if not self._read_stderr():
                             pipes.unregister(key.fileobj)
                     else:
                         piece, before = os.read(key.fd, _PIECE), len(self._heard)
                         self._heard += piece
-                        size = finished(self._heard, before)
-                        if size:
+                        if finished is None and len(self._heard) > MAX_FILE_BYTES:
+                            raise self._error(f"printed more than {MAX_FILE_BYTES:,} bytes, the limit of one output")
+                        size = len(self._heard) * (not piece) if finished is None else finished(self._heard, before)
+                        if size or (finished is None and not piece):
                             answer = bytes(memoryview(self._heard)[:size])
                             del self._heard[:size]
                             return answer
@@ -153,6 +181,19 @@ class Child:
                             began = f"; the answer began with {quoted_start(self._heard)}" if self._heard else ""
                             ended = f"{self._ending()} while dpaudit waited for {awaited}"
                             raise self._error(f"{ended}{began}", about_memory=True)
+
+    def _ready(
+        self, pipes: selectors.BaseSelector, deadline: float, silent: Callable[[], str]
+    ) -> list[selectors.SelectorKey]:
+        """Wait for a pipe, at most until the deadline; without a first answer for some seconds, ask `silent` why."""
+        wait = max(0.0, min(deadline, self._doubtful) - time.monotonic())
+        ready = [key for key, _ in pipes.select(min(wait, LONGEST))]
+        if time.monotonic() >= self._doubtful:
+            self._doubtful, why = math.inf, "" if self._heard else silent()
+            ready = [key for key, _ in pipes.select(0)]
+            if why and not any(key.fileobj is self._stdout for key in ready):
+                raise self._error(why)
+        return ready
 
     def _ending(self) -> str:
         """Return a predicate about a program that closed its stdout, such as "was killed by SIGKILL"."""
@@ -172,8 +213,17 @@ class Child:
         except BlockingIOError:
             return True
         self._stderr += piece
-        del self._stderr[:-_STDERR_KEPT]
+        del self._stderr[_STDERR_KEPT:-_STDERR_KEPT]
         return bool(piece)
+
+    @property
+    def said(self) -> str:
+        """What stderr says, after a semicolon: its first line, the line of an error, and its last line; "" if empty."""
+        lines = self._stderr.decode("utf-8", "replace").strip().splitlines()
+        about = next((line for line in lines if _ABOUT_ERROR.search(line)), "")
+        chosen = dict.fromkeys(line.strip() for line in [*lines[:1], about, *lines[-1:]] if line)
+        quoted = [line if len(line) <= _STDERR_COLUMNS else f"{line[:_STDERR_COLUMNS]}…" for line in chosen]
+        return f"; its stderr: {' … '.join(quoted)}" if quoted else ""
 
     def _error(self, what: str, empty: str = " (its stderr is empty)", about_memory: bool = False) -> MechanismError:
         if not self._errors.closed:
@@ -181,11 +231,8 @@ class Child:
             while len(self._stderr) != before and len(self._stderr) < _STDERR_KEPT:
                 before = len(self._stderr)
                 self._read_stderr()
-        lines = self._stderr.decode("utf-8", "replace").strip().splitlines()[-_STDERR_LINES:]
-        quoted = [line if len(line) <= _STDERR_COLUMNS else f"{line[:_STDERR_COLUMNS]}…" for line in lines]
-        end = "\n    ".join(["\n  the end of its stderr:", *quoted]) if lines else empty
         remedy = f"; {advice(self._memory)}" if about_memory and self._memory is not None else ""
-        return MechanismError(f"{self.name} {what}{remedy}{end}")
+        return MechanismError(f"{self.name} {what}{remedy}{self.said or empty}")
 
     def _end(self, patience: float) -> None:
         if not self.usable:

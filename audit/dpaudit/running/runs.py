@@ -18,6 +18,7 @@ from dpaudit.running.foreign import (
     MechanismError,
     RunTimeout,
     SideEffects,
+    Status,
     Timeout,
     advice,
     memory_limited,
@@ -92,6 +93,11 @@ class Outcome:
     types: frozenset[str] = frozenset()  # types that a shared call gave to all its outputs (`outputs.types_of`)
 
 
+def one_shot(mechanism: object) -> bool:
+    """Whether each run of a mechanism is a program of its own."""
+    return isinstance(mechanism, CommandMechanism) and mechanism.one_shot
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionSettings:
     """The settings for the execution of runs; the docstring of `dpaudit.audit` explains them."""
@@ -113,6 +119,11 @@ class ExecutionSettings:
     def attempts(self) -> int:
         """Maximum number of attempts at one run."""
         return 10 if self.failures == "retry" else 1
+
+
+def together(mechanism: object, execution: ExecutionSettings) -> bool:
+    """Whether one call of a loaded mechanism makes many runs."""
+    return samples(mechanism) and not execution.run_by_run and not one_shot(mechanism)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +149,10 @@ class Runs:
             timeout_after(self.execution.timeout) as timeout,
             without_collections() if self.execution.observe_time else nullcontext(),
         ):
-            if self.execution.run_by_run and isinstance(mechanism, CommandMechanism | IsolatedMechanism):
-                outcome = self._one_by_one_elsewhere(mechanism, timeout, side_effects)
-            elif samples(mechanism) and not self.execution.run_by_run:
+            if together(mechanism, self.execution):
                 outcome = self._together(mechanism, timeout, side_effects)
+            elif isinstance(mechanism, CommandMechanism | IsolatedMechanism) and not one_shot(mechanism):
+                outcome = self._one_by_one_elsewhere(mechanism, timeout, side_effects)
             else:
                 outcome = self._one_by_one(mechanism, timeout, side_effects)
         side_effects.moved_to = side_effects.moved_to or str(getattr(self.mechanism, "moved_to", ""))
@@ -213,8 +224,7 @@ class Runs:
                 raise
             except BaseException as error:
                 side_effects.failed += 1
-                why = f"failed: {message_of(error)}" if isinstance(error, MechanismError) else self._failure(error)
-                return Outcome(outputs, f"{why} on run {run} of d{self.side}{self._why(error)}")
+                return Outcome(outputs, f"{self._failure(error)} on run {run} of d{self.side}{self._why(error)}")
             side_effects.clock = made.clock if timed else ""
             if getattr(mechanism, "changed_dataset", False):
                 side_effects.changed = f"d{self.side}"
@@ -261,7 +271,8 @@ class Runs:
         # Earlier runs decide how much of the machine, and of a memory limit, is left.
         exhausted = self.execution.memory is not None and about_memory(error)
         exhausted = exhausted or (self.execution.failures == "outcome" and of_machine(error))
-        return of_code(error) and not exhausted and not isinstance(error, (NotCopyable, UnusableOutputs))
+        ours = (NotCopyable, UnusableOutputs, MechanismError)
+        return of_code(error) and not exhausted and not isinstance(error, ours)
 
     def _why(self, error: BaseException) -> str:
         """Return the reason why this error ends the audit although other failures do not."""
@@ -279,7 +290,9 @@ class Runs:
     def _failure(self, error: BaseException) -> str:
         """Return the failure as the predicate of a sentence about the mechanism."""
         failure = f"raised {in_words(error)}"
-        if isinstance(error, (RunTimeout, UnusableOutputs)):
+        if isinstance(error, MechanismError | Status):
+            failure = f"failed: {message_of(error)}{''.join(getattr(error, '__notes__', ()))}"
+        elif isinstance(error, (RunTimeout, UnusableOutputs)):
             failure = message_of(error)
         elif isinstance(error, NotCopyable):
             failure = (

@@ -21,9 +21,9 @@ from dpaudit.outputs import OutputError, refuse_mixed_types, types_of
 from dpaudit.pairs.pair import Pair, distinct
 from dpaudit.running.backends import called_elsewhere, dask_workers
 from dpaudit.running.foreign import SideEffects, advice
-from dpaudit.running.mechanisms import resolved, samples
+from dpaudit.running.mechanisms import resolved
 from dpaudit.running.outcomes import NotCopyable, immutable, in_words, plain
-from dpaudit.running.runs import Dataset, ExecutionSettings, Outcome, Runs, limited_here, made
+from dpaudit.running.runs import Dataset, ExecutionSettings, Outcome, Runs, limited_here, made, together
 from dpaudit.running.store import Store
 from dpaudit.running.streams import kept_global_randomness, stream
 from dpaudit.settings import DEFAULTS
@@ -132,8 +132,11 @@ class Sampler:
             return self._timed(pair, start, stop)
         began = time.perf_counter()
         # Every call has a separate stream, so blocks may be cut anywhere between calls.
-        together = samples(resolved(self.mechanism)) and not self.execution.run_by_run
-        size = CHUNK if together else max(1, -(-(stop - start) // (2 * self.workers)))
+        size = (
+            CHUNK
+            if together(resolved(self.mechanism), self.execution)
+            else max(1, -(-(stop - start) // (2 * self.workers)))
+        )
         cuts = [(a, min(a + size, stop)) for a in range(start, stop, size)]
         tasks = [
             Runs(self.mechanism, dataset, self.seed, pair, side, a, b, self.execution)
