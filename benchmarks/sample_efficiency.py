@@ -1,22 +1,28 @@
 """Compares the mean number of runs until a false claim is refuted with the least mean of any sequential test.
 
     python benchmarks/sample_efficiency.py [--seeds 200] [--only TEXT ...] [--confidence C] [--detect]
+    python benchmarks/sample_efficiency.py --only speed --jobs 1
 
 Every audit uses `attacks="auto"`, and nothing is known about the mechanism.  With `--detect`, the truth is the
 violation that the audit should detect.  The limit is ln(1 / (1 - C)) / KL*, where KL* is the least Kullback-Leibler
 divergence from the truth to the claim (docs/guarantees.md).
+
+The table `speed` shows the processor time and the memory of audits of true claims, which make all their runs.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from dpaudit import Pair, audit
 from dpaudit.catalogue import Gaussian, Laplace
@@ -91,6 +97,46 @@ def trials_used(case: Mistake, confidence: float, detect: bool, seed: int) -> Ou
     return {"trials": result.trials_used}
 
 
+@dataclass(frozen=True)
+class Shifted:
+    """Gaussian noise on several numbers, together 1-GDP, as an array, a text with the first number, or a table."""
+
+    numbers: int
+    form: str = "array"
+
+    def sample(self, dataset: list[int], n: int, rng: np.random.Generator) -> Any:
+        rows = rng.normal(dataset[0] / math.sqrt(self.numbers), size=(n, self.numbers))
+        if self.form == "text":
+            return [f"the answer is {x:.1f}, rounded to a tenth" for x in rows[:, 0].tolist()]
+        if self.form == "table":
+            return [pd.DataFrame({"value": row, "sign": np.where(row > 0, "positive", "negative")}) for row in rows]
+        return rows[:, 0] if self.numbers == 1 else rows
+
+
+SPEED = {
+    "one number": (Shifted(1), 1_000_000),
+    "ten numbers": (Shifted(10), 1_000_000),
+    "1,024 numbers": (Shifted(1024), 1_000),
+    "text": (Shifted(1, "text"), 20_000),
+    "tables of 100 rows": (Shifted(100, "table"), 500),
+}
+
+
+def memory(name: str) -> float:
+    """Return a figure of this process from Linux, such as VmHWM, its largest memory, in MB."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(status.partition(f"{name}:")[2].split()[0]) / 1024
+
+
+def cost(mechanism: Any, trials: int, seed: int) -> Outcome:
+    """Audit a true claim, after a short audit that loads the libraries."""
+    for runs in (100, trials):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the largest memory is now the present one
+        began, before = sum(os.times()[:4]), memory("VmRSS")
+        audit(mechanism, "gaussian(mu=1.4)", Pair([0], [1]), trials=runs, seed=seed)
+    return {"trials": trials, "cpu": sum(os.times()[:4]) - began, "megabytes": memory("VmHWM") - before}
+
+
 def tables(options: argparse.Namespace) -> list[Table]:
     limits = {case.claim + case.truth: -math.log1p(-options.confidence) / case.divergence for case in MISTAKES}
 
@@ -116,7 +162,18 @@ def tables(options: argparse.Namespace) -> list[Table]:
                 )
                 for case in MISTAKES
             ],
-        )
+        ),
+        Table(
+            name="speed",
+            asked=True,
+            headings=("output",),
+            columns={
+                "trials": mean("trials", ",.0f"),
+                "processor seconds": mean("cpu", ".2f"),
+                "MB": mean("megabytes", ",.0f"),
+            },
+            cases=[Case(cells=(name,), measure=partial(cost, *audited), seeds=3) for name, audited in SPEED.items()],
+        ),
     ]
 
 

@@ -164,14 +164,14 @@ def test_fits_to_many_rows_stop_early_and_still_reach_the_minimum(shift: float) 
     assert steps <= 2
     found, best = np.append(slopes, intercept), plain_fit(rows, n)
     x = np.column_stack([rows, np.ones(len(rows))])
-    losses = [logistic._log_loss(x @ beta, n) + 0.5 * float(beta[:-1] @ beta[:-1]) for beta in (found, best)]
+    losses = [logistic.log_loss(x @ beta, n) + 0.5 * float(beta[:-1] @ beta[:-1]) for beta in (found, best)]
     assert losses[0] - losses[1] < 0.01  # nats, over 120,000 rows
 
 
 def test_the_loss_of_extreme_log_odds_is_finite_and_exact() -> None:
     margins = np.array([-800.0, -1.0, 0.0, 2.0, 800.0, -800.0, -3.0, 0.5])
     signs = np.where(np.arange(8) < 3, 1.0, -1.0)
-    assert logistic._log_loss(margins, 3) == pytest.approx(np.logaddexp(0.0, signs * margins).sum(), rel=1e-14)
+    assert logistic.log_loss(margins, 3) == pytest.approx(np.logaddexp(0.0, signs * margins).sum(), rel=1e-14)
 
 
 # --- bisection agrees with scans at both ends of the bracket, and every search terminates

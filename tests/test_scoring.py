@@ -253,14 +253,23 @@ def test_a_suspended_attack_returns_rarely_if_its_fits_can_use_no_more_outputs()
     assert settled == [settled[0] * 2**i for i in range(4)]  # an attack in use is refitted as before
 
 
-def test_a_suspended_attack_returns_if_its_fits_can_use_more_outputs() -> None:
-    wrong = Counted("wrong", sign=-1)
-    _, times = fit_times([Counted("right"), wrong], 400_000)
-    late = [at for at in times[1] if at >= SETTLED]
-    # A fit to numbers has at most 50,000 of them, so that one late fit can use more outputs than the fits before it.
-    assert len(late) == 1 + (late[-1] >= 32 * late[0])
-    assert late[0] < 4 * SETTLED
-    assert wrong.fits[-1] == 50_000
+class Improving(Counted):
+    """An attack whose scores have the wrong sign in its first eighteen fits."""
+
+    def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
+        self.sign = -1 if len(self.fits) < 18 else 1
+        return super().fit(outputs0, outputs1, rng)
+
+
+def test_an_attack_that_lost_is_fitted_to_few_outputs_until_it_comes_near_again() -> None:
+    """The seed is fixed."""
+    improving = Improving("improving")
+    learner, times = fit_times([Counted("right"), improving], 100_000)
+    first = improving.fits.index(learner.settings.probation_rows(45_300, 1))
+    assert times[1][first] == 45_300  # its scores are right from now on
+    assert improving.fits[:first] == times[1][:first]
+    assert improving.fits[-1] == 50_000
+    assert learner.weights()[1] > 0.04
 
 
 def test_a_late_attack_is_tried_on_a_fixed_number_of_trials() -> None:

@@ -62,6 +62,7 @@ class LowBits:
     sees: ClassVar[str] = "bits"
     calibrated: ClassVar[bool] = True
     from_trials: ClassVar[int] = 100
+    most_rows: ClassVar[int] = 50_000
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
         """Return whether a number of the outputs is always whole and has varying last bits."""

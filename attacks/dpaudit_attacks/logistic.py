@@ -153,7 +153,8 @@ class Spline:
         quantiles = np.linspace(0, 1, self.knots + 2)[1:-1]
         if len(outputs) >= _TAILS_FROM:
             quantiles = np.concatenate([_TAILS, quantiles, 1 - _TAILS])
-        bends = [np.unique(column) for column in np.quantile(seen, quantiles, axis=0).T]
+        spaced = seen[:: max(1, len(seen) // _TAILS_FROM)]  # enough rows to place the bends
+        bends = [np.unique(column) for column in np.quantile(spaced, quantiles, axis=0).T]
 
         def design(rows: Array) -> Array:
             columns = np.empty((rows.shape[1] + sum(map(len, bends)), len(rows)))  # the layout of `fit_logistic`

@@ -232,7 +232,7 @@ def fit_logistic(rows: Array, n0: int) -> tuple[Array, float]:
     beta, margins, now = np.zeros(columns + 1), np.zeros(n), n * math.log(2)
 
     def loss(beta: Array, margins: Array) -> float:
-        return _log_loss(margins, n0) + float(0.5 * penalty @ beta**2)
+        return log_loss(margins, n0) + float(0.5 * penalty @ beta**2)
 
     if n > 10_000:  # start from a fit to every eighth row
         slopes, intercept = fit_logistic(rows[::8], -(-n0 // 8))
@@ -261,8 +261,8 @@ def fit_logistic(rows: Array, n0: int) -> tuple[Array, float]:
     return beta[:-1], float(beta[-1])
 
 
-def _log_loss(margins: Array, n0: int) -> float:
-    """Return the sum of log(1 + exp(+-margin)) over all log-odds; the first `n0` belong to d0."""
+def log_loss(margins: Array, n0: int) -> float:
+    """Return the sum of log(1 + exp(+-margin)) over all log-odds, in nats; the first `n0` belong to d0."""
     rest = np.log1p(np.exp(-np.abs(margins)))
     return float(rest.sum() + np.maximum(margins[:n0], 0.0).sum() - np.minimum(margins[n0:], 0.0).sum())
 

@@ -39,6 +39,9 @@ class Settings:
     max_wide_fit_rows: int = 200_000  # maximum number of outputs in a fit to vectors
     fit_rows_per_column: int = 20_000  # outputs in a fit to vectors, per component; the other two limits apply, too
     max_fit_bytes: int = 2**30  # maximum size of the outputs in a fit, in bytes
+    # An attack that returns from a suspension had lost to others, so at first it is fitted to few outputs: as many as
+    # have this number of features together, but at least `min_structured_rows`, and at least a sixteenth of all.
+    probation_numbers: int = 2**14
     min_fit_rows: int = 50  # minimum number of outputs in a fit, even if they exceed `max_fit_bytes`
     max_fit_parts: int = 500_000  # maximum number of parts of structured outputs that are stored in memory
     min_structured_rows: int = 1_000  # minimum number of structured outputs in a fit, even above `max_fit_parts`
@@ -49,6 +52,10 @@ class Settings:
     max_second_stage_numbers: int = 2**25  # maximum number of features, over all outputs, in the second stage
     held_share: float = 1 / 3  # share of the outputs of the second stage that is held out of the fits
     min_weight: float = 0.01  # minimum weight in the mixture with which an attack is kept in the second stage
+
+    def probation_rows(self, trials: int, columns: int) -> int:
+        """Return the maximum number of outputs in the fit of an attack that returns from a suspension."""
+        return max(self.min_structured_rows, self.probation_numbers // columns, trials // 16)
 
 
 STREAM = Settings(first_quick_fit=3)

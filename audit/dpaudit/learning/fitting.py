@@ -213,9 +213,10 @@ class Fitting:
                 raise ValueError(f"sees must be one of {', '.join(VIEWS)}, got {view!r}")
             if view == "natural" and memory.whole:
                 seen, recent = memory.whole[-1], {}
-            most = getattr(attack, "most_rows", memory.max_rows(self.encoding))
-            full = len(seen[0]) >= min(most, memory.max_rows(self.encoding))
-            (self._full.add if full else self._full.discard)(index)
+            most = min(getattr(attack, "most_rows", memory.max_rows(self.encoding)), memory.max_rows(self.encoding))
+            if self.mixing.away(index) and (self.trials < SETTLED or index not in self._full):
+                most = min(most, self.settings.probation_rows(self.trials, self.encoding.columns))
+            (self._full.add if len(seen[0]) >= most else self._full.discard)(index)
             if most not in recent:
                 recent[most] = seen[0].latest(most), seen[1].latest(most)
             view0, view1 = (view_of(side, self.encoding, view) for side in recent[most])

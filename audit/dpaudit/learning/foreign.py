@@ -149,4 +149,4 @@ def _picked(view: View, at: npt.NDArray[np.intp]) -> View:
 def pieces(outputs: Outputs, size: int = _PIECE) -> Iterator[Outputs]:
     """Yield many outputs in pieces that are scored one after another, to limit the memory for their views."""
     for start in range(0, len(outputs), size):
-        yield outputs.take(np.arange(start, min(start + size, len(outputs))))
+        yield outputs.take(slice(start, min(start + size, len(outputs))))

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.learning.blocks import FIRST_FIT, SETTLED, TRIAL_PERIOD
-from dpaudit.numerics import Array
+from dpaudit.numerics import Array, log_loss
 
 _FADING_POWER = 2.0  # losses are multiplied by (trials at the last fit / trials now) to this power
 _TOO_FAR_BEHIND = 10.0  # nats above the least loss at which an attack is suspended
@@ -76,11 +76,6 @@ class Experts:
 def weighted_mean(parts: Mapping[int, Array], weights: Mapping[int, float], n: int) -> Array:
     """Return the rounded weighted mean of the scores of n outputs by each attack; shape (n,)."""
     return np.asarray(np.round(sum((weight * parts[i] for i, weight in weights.items()), np.zeros(n)), DIGITS))
-
-
-def log_loss(scores0: Array, scores1: Array) -> float:
-    """Return the total log-loss, in nats, of the predictions P[output came from d1] = 1 / (1 + e^-score)."""
-    return float(np.logaddexp(0.0, scores0).sum() + np.logaddexp(0.0, -scores1).sum())
 
 
 @dataclass
@@ -141,9 +136,11 @@ class ModelWeights:
         weights = self.weights(parts0, mixture=True)
         n = len(next(iter(parts0.values())))
         mixture = weighted_mean(parts0, weights, n), weighted_mean(parts1, weights, n)
-        self.count({i: log_loss(parts0[i], parts1[i]) for i in parts0}, log_loss(*mixture), n)
+        sides = {i: (parts0[i], parts1[i]) for i in parts0}
+        losses = {i: log_loss(np.concatenate(side), n) for i, side in sides.items()}
+        self.count(losses, log_loss(np.concatenate(mixture), n), n)
         if self.experts is not None:
-            self.experts.count({i: (parts0[i], parts1[i]) for i in parts0}, mixture)
+            self.experts.count(sides, mixture)
 
     def count(self, losses: Mapping[int, float], combined: float, n: int) -> None:
         """Add the losses of the attacks and of the mixture on n fresh outputs of each dataset."""

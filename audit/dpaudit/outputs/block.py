@@ -170,8 +170,8 @@ class Outputs:
             return array.reshape(-1) if encoding.single else array.reshape(len(array), -1)
         return encoding.bits(array) if sees == "bits" else encoding.features(array)
 
-    def take(self, index: npt.NDArray[np.intp]) -> Outputs:
-        """Return a block of the outputs at the positions `index`, with their cached views."""
+    def take(self, index: npt.NDArray[np.intp] | slice) -> Outputs:
+        """Return a block of the outputs at the positions `index`, with their cached views; a slice copies no array."""
         raw = None if self.raw is None else _at(self.raw, index)
         kind, array = self.kind, None if self.array is None else self.array[index]
         if array is None and raw is not None:  # some of the outputs may have a kind in common
@@ -269,5 +269,9 @@ class Outputs:
 Rows = TypeVar("Rows", bound="Sequence[Any] | npt.NDArray[Any]")
 
 
-def _at(rows: Rows, index: npt.NDArray[np.intp]) -> Rows:
-    return rows[index] if isinstance(rows, np.ndarray) else [rows[i] for i in index]  # type: ignore[return-value]
+def _at(rows: Rows, index: npt.NDArray[np.intp] | slice) -> Rows:
+    if isinstance(rows, np.ndarray):
+        return rows[index]  # type: ignore[return-value]
+    if isinstance(index, slice):
+        return rows[index]  # type: ignore[return-value]
+    return [rows[i] for i in index]  # type: ignore[return-value]

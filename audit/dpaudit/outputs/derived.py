@@ -161,6 +161,7 @@ def _floats(values: Array) -> Array:
     )
 
 
+_QUANTILE_ROWS = 5_000  # about the number of rows by which quantiles are estimated, because sorting all takes longer
 _REACH = 8.0  # maximum absolute scaled value; clipping prevents a single output from dominating a fit
 
 
@@ -213,7 +214,7 @@ class Scale:
 
 def _middle(columns: Array) -> tuple[Array, Array]:
     """Return the centre and the spread of each column of a finite array of shape (n, d), where n >= 1."""
-    rows = np.array(columns.T, order="C")  # a copy
+    rows = np.array(columns[:: max(1, len(columns) // _QUANTILE_ROWS)].T, order="C")  # a copy
     rows.sort(axis=1)  # faster than the partial sort of `np.quantile`
     quantiles = []  # as `np.quantile` computes them
     with np.errstate(over="ignore"):
@@ -226,5 +227,5 @@ def _middle(columns: Array) -> tuple[Array, Array]:
             quantiles.append(first + apart * weight if weight < 0.5 else second - apart * (1 - weight))
         low, middle, high = quantiles
         half = high / 2 - low / 2
-        wide = rows[:, -1] / 2 - rows[:, 0] / 2
+        wide = columns.max(axis=0) / 2 - columns.min(axis=0) / 2
     return middle, np.where(half > 0, half, np.where(wide > 0, wide, 1.0))

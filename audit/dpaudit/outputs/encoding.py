@@ -64,7 +64,7 @@ class PlainEncoding:
         """Return the features of an array of n outputs as an array of shape (n, columns)."""
         rows = array.reshape(len(array), self.columns)
         if self.centre is None:
-            return rows.astype(np.float64)
+            return rows.astype(np.float64, copy=False)
         centre = np.array(self.centre, dtype=rows.dtype if rows.dtype.itemsize == 8 else np.int64)
         wide = rows.astype(centre.dtype)
         far = wide.astype(np.float64) - centre.astype(np.float64)

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any, NoReturn, ParamSpec, TextIO, TypeVar
 
@@ -204,7 +204,7 @@ class SideEffects:
     clock: str = ""  # how running times were measured, one of CLOCKS, or "" if they were not observed
 
     def __add__(self, other: SideEffects) -> SideEffects:
-        both = zip(astuple(self), astuple(other), strict=True)
+        both = ((getattr(self, name), getattr(other, name)) for name in self.__slots__)
         return SideEffects(*(a + b if type(a) is int else a or b for a, b in both))
 
     def words(self) -> list[str]:
