@@ -74,12 +74,6 @@ def shortened(text: str, most: int = 300) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
 
 
-def quoted_lines(text: str) -> str:
-    """Escape characters like `printable`, and indent every line after the first, so that text cannot forge a line."""
-    first, *others = printable(text).split("\n")
-    return "\n".join([first, *(line if line.startswith("  ") or not line else f"  {line}" for line in others)])
-
-
 def encodable(text: str, encoding: str | None) -> str:
     """Return the text in ASCII if the encoding cannot write it."""
     try:

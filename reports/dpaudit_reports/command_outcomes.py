@@ -124,16 +124,6 @@ def differences(sweep: Sweep, version: str) -> list[str]:
     return [one_line(f"{title}: {before}, then {after}") for title, before, after in both if before != after]
 
 
-def sweep_promise(sweep: Sweep) -> str:
-    """State the joint guarantee of the sweep."""
-    number = len(sweep.cells)
-    own = "" if sweep.shared else "  Each cell has its own confidence (--each)."
-    return (
-        f"If all claims of the {number} cells are true, this sweep reports any violation with probability at most "
-        f"{percent_at_most(sweep.false_alarm)}, whenever it ends.{own}"
-    )
-
-
 _MEANING = (
     "share: the certified lower bound on the privacy loss, divided by the claimed value, of the worst cell; – means "
     "that the bound is not known.  A share below 1 does not show that a claim is true."
@@ -165,11 +155,16 @@ def sweep_document(sweep: Sweep) -> Document:
     rows, bad = rows_of(sweep), sweep.of(CellState.VIOLATION)
     sign = sign_of((bad or sweep.of(CellState.NO_VIOLATION) or sweep.cells)[0])
     verdict = f"{len(bad)} of {len(sweep.cells)} cells refuted" if bad else "No claim was refuted"
+    own = "" if sweep.shared else "  Each cell has its own confidence (--each)."
+    promise = (
+        f"If all claims of the {len(sweep.cells)} cells are true, this sweep reports any violation with probability at "
+        f"most {percent_at_most(sweep.false_alarm)}, whenever it ends.{own}"
+    )
     wide = (Column(title, grow=3) for title in ("Constructor", "Cells", "Axes"))
     columns = *wide, Column("Share", align="right"), Column("Worst cell", grow=2.5)
     front: tuple[Block, ...] = (
         Verdict(sign.sign, verdict, counts(sweep), sign.tone),
-        Paragraph(sweep_promise(sweep)),
+        Paragraph(promise),
         *_items("Violations", [refuted_words(cell) for row in rows for cell in row.refuted]),
         Heading("Constructors by parameters"),
         Paragraph(tuple(_legend({cell.state.value for cell in sweep.cells})), quiet=True),
@@ -245,19 +240,15 @@ def bisection_text(found: Bisection, screen: Screen) -> str:
     for words, state in _history(found):
         line = Words(encodable(one_line(words), screen.encoding), style="" if state is None else _SIGNS[state].style)
         lines.append(line if state is None else Padding(line, (0, 0, 0, 4), expand=False))
-    for words in (_BAD_AND_GOOD, bisection_promise(found)):
-        lines += [Words(), Words(words)]
-    return table_text(run, screen) + drawn(lines, screen)
-
-
-def bisection_promise(found: Bisection) -> str:
-    """State the joint guarantee of the command."""
     each = "an audit" if found.audits == 1 else f"{found.audits} audits"
     own = "" if found.shared else "  Each audit has its own confidence (--each)."
-    return (
+    promise = (
         f"The command makes {each} of each of at most {found.most} releases.  Whichever releases it audits, it refutes "
         f"a true claim of any release with probability at most {percent_at_most(float(found.false_alarm))}.{own}"
     )
+    for words in (_BAD_AND_GOOD, promise):
+        lines += [Words(), Words(words)]
+    return table_text(run, screen) + drawn(lines, screen)
 
 
 def short_reason(reason: str) -> str:

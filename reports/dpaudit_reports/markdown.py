@@ -18,7 +18,7 @@ _NOTHING = "<!-- -->"  # an invisible separator of two characters that GitHub wo
 
 def markdown(document: b.Document) -> str:
     """Return the document as Markdown."""
-    text = f"{_heading(document.title, 2)}\n\n{blocks_markdown(document.front)}"
+    text = f"## {_text(document.title)}\n\n{blocks_markdown(document.front)}"
     left_out = 0
     for part in document.parts:
         body = blocks_markdown(part.blocks)
@@ -56,7 +56,7 @@ def _folded(title: str, body: str) -> str:
 def _block(block: b.Block) -> str:
     match block:
         case b.Heading(text, level):
-            return _heading(text, level + 2)
+            return f"{'#' * min(6, level + 2)} {_text(text)}"
         case b.Paragraph(text):
             return _line(text)
         case b.Items(items, _, numbered):
@@ -85,10 +85,6 @@ def _block(block: b.Block) -> str:
     raise TypeError(f"{type(block).__name__} is not a block of dpaudit_reports.blocks")
 
 
-def _heading(text: str, level: int) -> str:
-    return f"{'#' * min(6, level)} {_text(text)}"
-
-
 def _table(titles: Sequence[str], rows: Sequence[Sequence[str]], align: Sequence[str]) -> str:
     rule = ["--:" if side == "right" else ":--" for side in align]
     shown = rows[:_MAX_ROWS]
@@ -113,7 +109,12 @@ def _span(span: b.Span) -> str:
         case b.Strong(text):
             return _strong(text)
         case b.Code(text):
-            return _code(text)
+            words = " ".join(printable(text).split())
+            if "|" in words or "\\" in words:  # a bar ends a table cell even in backticks
+                return f"<code>{_text(words)}</code>"
+            fence = "`" * (1 + max(map(len, re.findall("`+", words)), default=0)) if words else ""
+            space = " " if words.startswith("`") or words.endswith("`") else ""
+            return f"{fence}{space}{words}{space}{fence}"
         case b.Math(text) | b.Reference(text):
             return _text(text)
         case b.Picture(_, text, wide):
@@ -129,18 +130,6 @@ def _strong(text: str) -> str:
     before, after = text[: text.index(words)], text[text.index(words) + len(words) :]
     plain = words[0].isalnum() and words[-1].isalnum()
     return f"{before}{f'**{_text(words)}**' if plain else f'<b>{_text(words)}</b>'}{after}"
-
-
-def _code(text: str) -> str:
-    """Return text as code.  A bar ends a table cell even in backticks, so text with a bar is put into a tag."""
-    words = " ".join(printable(text).split())
-    if not words:
-        return ""
-    if "|" in words or "\\" in words:
-        return f"<code>{_text(words)}</code>"
-    fence = "`" * (1 + max(map(len, re.findall("`+", words)), default=0))
-    space = " " if words.startswith("`") or words.endswith("`") else ""
-    return f"{fence}{space}{words}{space}{fence}"
 
 
 _MARKUP = {

@@ -69,7 +69,10 @@ def plot_result(
             line.set_gid(_LINE)
     else:
         name = title_of(result) if label is None else label
-        looks: _Looks = {"color": color or _next(ax), "label": name, "gid": _LINE}
+        colors = [color for color, _ in LOOKS[1:]]  # the palette without black, which is the claim's
+        used = {line.get_color() for line in _own(ax, _LINE)}
+        unused = next((color for color in colors if color not in used), colors[0])
+        looks: _Looks = {"color": color or unused, "label": name, "gid": _LINE}
         _TOGETHER[kind](ax, result, looks, claim)
     if legend and ax.get_legend_handles_labels()[1]:
         ax.legend(loc="best" if kind != "tradeoff" else "upper right")
@@ -155,13 +158,6 @@ def _axes() -> Axes:
 
 def _own(ax: Axes, gid: str) -> list[_Artist]:
     return [line for line in ax.lines if str(line.get_gid() or "").startswith(gid or "dpaudit-")]
-
-
-def _next(ax: Axes) -> str:
-    """Return the colour of the next result: the palette without black, which is the claim's."""
-    colors = [color for color, _ in LOOKS[1:]]
-    used = {line.get_color() for line in _own(ax, _LINE)}
-    return next((color for color in colors if color not in used), colors[0])
 
 
 # --- one result alone: everything that a report shows

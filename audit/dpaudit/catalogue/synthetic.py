@@ -75,7 +75,7 @@ class Tree(Generator):
 
     def generated(self, cells: Cells, domain: Domain, n: int, rng: np.random.Generator) -> Sequence[TableOutput]:
         uniform = rng.random((n, self.rows, len(domain.sizes)))
-        outputs: list[Array] = []
+        outputs: list[AnyArray] = []
         described: list[TableOutput] = []
         for run in range(n):
             edges, root, joint = self.measured(cells, domain, rng)
@@ -83,8 +83,12 @@ class Tree(Generator):
                 {"edges": tuple(f"{domain.columns[i]} to {domain.columns[j]}" for i, j in edges), "root": root}
                 | {f"edge {number}": counts.reshape(-1) for number, counts in enumerate(joint)}
             )
-            outputs.append(_walked(edges, root, joint, uniform[run]))
-        return described if self.white_box else domain.tables(np.array(outputs).astype(np.intp), rng)
+            places = np.zeros(uniform[run].shape, dtype=np.intp)
+            places[:, 0] = drawn(root[None], uniform[run, :, 0][None])[0]
+            for (i, j), counts in zip(edges, joint, strict=True):  # a parent comes before its children
+                places[:, j] = drawn(counts[places[:, i]], uniform[run, :, j][:, None])[:, 0]
+            outputs.append(places)
+        return described if self.white_box else domain.tables(np.array(outputs, dtype=np.intp), rng)
 
     def measured(self, cells: Cells, domain: Domain, rng: np.random.Generator) -> Measured:
         raise NotImplementedError
@@ -257,14 +261,6 @@ def _spanned(d: int, score: Any, factor: float, rng: np.random.Generator) -> lis
         edges.append(open_edges[int(rng.choice(len(open_edges), p=weights / weights.sum()))])
         inside.append(edges[-1][1])
     return edges
-
-
-def _walked(edges: Sequence[tuple[int, int]], root: Array, joint: Sequence[Array], uniform: Array) -> AnyArray:
-    places = np.zeros(uniform.shape, dtype=np.intp)
-    places[:, 0] = drawn(root[None], uniform[:, 0][None])[0]
-    for (i, j), counts in zip(edges, joint, strict=True):  # a parent comes before its children
-        places[:, j] = drawn(counts[places[:, i]], uniform[:, j][:, None])[:, 0]
-    return places
 
 
 class BoundsFromTable(Marginals, private=False):

@@ -106,7 +106,8 @@ class Composition(TradeoffFunction):
         """Return T(Q x Q', P x P'), which is the composition of the inverse claims."""
         if self.symmetric:
             return self
-        return _simplified([*((claim.inverse(), n) for claim, n in self._parts), (_revealing(self._mass), 1)])
+        revealing = ApproxDP(epsilon=0.0, delta=self._mass)
+        return _simplified([*((claim.inverse(), n) for claim, n in self._parts), (revealing, 1)])
 
     @property
     def _ordered(self) -> bool:
@@ -173,7 +174,7 @@ class Composition(TradeoffFunction):
             for claim, n in self._parts
         ]
         if self._mass:
-            texts.append(_revealing(self._mass)._text(brief=brief))
+            texts.append(ApproxDP(epsilon=0.0, delta=self._mass)._text(brief=brief))
         return texts[0] if len(texts) == 1 else f"compose({', '.join(texts)})"
 
 
@@ -215,7 +216,3 @@ def _simplified(counted: Iterable[tuple[TradeoffFunction, int]]) -> TradeoffFunc
         if isinstance(claim, PureDP):
             return ApproxDP(epsilon=claim.max_privacy_loss(), delta=mass)
     return Composition(tuple(parts), mass)
-
-
-def _revealing(mass: float) -> ApproxDP:
-    return ApproxDP(epsilon=0.0, delta=mass)

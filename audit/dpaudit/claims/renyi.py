@@ -38,18 +38,6 @@ _TINY = 1e-24  # divergence in nats below which Pinsker's inequality is used
 _FAR = 700.0  # largest -log(1 - beta) for which the curve is computed; the least normal double is e^-708
 
 
-def fixed_orders(orders: Array, divergences: Array) -> Envelope:
-    """Return the trade-off function that bounds of Renyi divergences of some orders imply, in both directions."""
-    if np.min(divergences) < _TINY:
-        return _nearly_equal(float(np.min(divergences)))
-    all_supporting = []
-    for a, t in zip(orders, divergences, strict=True):
-        # An order near 1 determines f even at extremely small alpha, so four grids of different widths are combined.
-        log_alpha = np.unique(np.concatenate([_grid(far) for far in np.geomspace(30.0, _FAR * a / (a - 1) + t, 4)]))
-        all_supporting.append(_tangents(log_alpha, np.full_like(log_alpha, a), np.full_like(log_alpha, t)))
-    return _joined(all_supporting)
-
-
 # the computation takes 0.2 seconds, and several audits in a config file often have the same claim
 @lru_cache(maxsize=64)
 def all_orders(rho: float) -> Envelope:
@@ -205,7 +193,14 @@ class RenyiDP(PolygonalClaim):
 
     @cached_property
     def _envelope(self) -> Envelope:
-        return fixed_orders(np.array(self._order), np.array(self._epsilon))
+        if min(self._epsilon) < _TINY:
+            return _nearly_equal(min(self._epsilon))
+        all_supporting = []
+        for a, t in zip(self._order, self._epsilon, strict=True):
+            # An order near 1 determines f even at extremely small alpha, so four grids of different widths are used.
+            log_alpha = np.unique(np.concatenate([_grid(far) for far in np.geomspace(30.0, _FAR * a / (a - 1) + t, 4)]))
+            all_supporting.append(_tangents(log_alpha, np.full_like(log_alpha, a), np.full_like(log_alpha, t)))
+        return _joined(all_supporting)
 
     def _repeated(self, n: int) -> TradeoffFunction:
         """Multiply the epsilon of each order by n; Mironov 2017, Prop. 1."""

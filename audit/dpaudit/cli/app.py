@@ -153,12 +153,6 @@ def main() -> None:
     sys.exit(code)
 
 
-def _help(command: Callable[..., None]) -> str:
-    """Return the docstring of a command with one line for each paragraph, so that typer wraps it to the terminal."""
-    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-
-
 COMMANDS: dict[str, Callable[..., None]] = {
     command.__name__.rstrip("_"): command
     for command in (
@@ -167,4 +161,6 @@ COMMANDS: dict[str, Callable[..., None]] = {
     )
 }
 for name, command in COMMANDS.items():
-    app.command(name, cls=Command, help=_help(command))(guarded(command))
+    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")  # one line each, so that typer wraps them
+    help_text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    app.command(name, cls=Command, help=help_text)(guarded(command))

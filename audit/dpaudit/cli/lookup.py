@@ -42,7 +42,13 @@ def list_(
 
     match what:
         case "configs":
-            rows = _configs()
+            from dpaudit.config.files import read_configs
+            from dpaudit.config.planned import ConfigError
+
+            rows = []
+            for file in sorted(p for p in Path().rglob("*.y*ml") if p.suffix in (".yaml", ".yml")):
+                with contextlib.suppress(ConfigError):  # the YAML file is not a config
+                    rows += [(str(file), audit.config.name) for audit in read_configs([file])]
         case "attacks":
             rows = _described(attack_classes())
         case "claims":
@@ -52,17 +58,6 @@ def list_(
     width = max((len(name) for name, _ in rows), default=0)
     for name, about in rows:
         show(one_line(f"{name:{width}s}  {about}".rstrip()))
-
-
-def _configs() -> list[tuple[str, str]]:
-    from dpaudit.config.files import read_configs
-    from dpaudit.config.planned import ConfigError
-
-    rows: list[tuple[str, str]] = []
-    for file in sorted(p for p in Path().rglob("*.y*ml") if p.suffix in (".yaml", ".yml")):
-        with contextlib.suppress(ConfigError):  # the YAML file is not a config
-            rows += [(str(file), audit.config.name) for audit in read_configs([file])]
-    return rows
 
 
 def _described(things: Mapping[str, object]) -> list[tuple[str, str]]:

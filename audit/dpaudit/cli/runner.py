@@ -278,20 +278,16 @@ def loaded(
         tasks.append(Task(number=number, audits=len(planned), planned=one, confidence=confidence, loaded=both))
     for task in tasks:
         mechanism = task.loaded and task.loaded[0]
-        if isinstance(mechanism, IsolatedMechanism) and task.planned.lock is None:
-            _write_lock(task.name, mechanism, options)
+        if not isinstance(mechanism, IsolatedMechanism) or task.planned.lock is not None:
+            continue
+        file, lock = lock_file(options.output, task.name), mechanism.installed
+        try:
+            if lock is not None:
+                write_placed(file, lock.text)
+            else:
+                remove_placed(file)  # that of an earlier environment
+        except OSError as error:
+            say(f"audit {task.name}: the lock file could not be written: {error.strerror or error}")
+        if lock is None and not options.quiet:
+            say(f"audit {task.name}: no lock file was written, because packages from version control have no hash")
     return tasks
-
-
-def _write_lock(name: str, mechanism: IsolatedMechanism, options: RunOptions) -> None:
-    """Write DIR/NAME.lock for a new environment, or remove that of an earlier environment if this one has no lock."""
-    file, lock = lock_file(options.output, name), mechanism.installed
-    try:
-        if lock is not None:
-            write_placed(file, lock.text)
-        else:
-            remove_placed(file)
-    except OSError as error:
-        say(f"audit {name}: the lock file could not be written: {error.strerror or error}")
-    if lock is None and not options.quiet:
-        say(f"audit {name}: no lock file was written, because packages from version control have no hash")

@@ -32,7 +32,8 @@ from dpaudit.settings import ALL_CORES, BACKENDS, cores
 from dpaudit.text import Reason, WarningCode, has_code, joined, one_line, shortened
 from dpaudit_reports.claimed import headline, ranges
 from dpaudit_reports.formats import certified, detectable
-from dpaudit_reports.verdicts import reason, why_inconclusive
+from dpaudit_reports.verdicts import reason as why_no_verdict
+from dpaudit_reports.verdicts import why_inconclusive
 
 _clock = time.monotonic
 
@@ -68,7 +69,22 @@ class Row:
     def record(self, result: AuditResult | None, *, closed: bool = False, reason: str = "") -> None:
         """Replace the result, and derive what is recorded about it; without a result, the reason is recorded."""
         self.result = result
-        facts = {"state": CellState.NOT_AUDITED, "reason": reason} if result is None else facts_of(result)
+        facts: dict[str, Any] = {"state": CellState.NOT_AUDITED, "reason": reason}
+        if result is not None:
+            place, bound = ranges(result), headline(result)
+            # one reason for many cells
+            few = any(has_code(why, WarningCode.TOO_FEW) for why in why_inconclusive(result))
+            known = place is not None and result.bounds_valid and bound is not None and not math.isnan(bound.certified)
+            facts = {
+                "state": CellState(result.verdict.value),
+                "reason": "the runs are too few to see any violation" if few else joined(why_no_verdict(result)),
+                "trials": result.trials_used,
+                "p_value": result.p_value,
+                "claim": result.claim.label,
+                "certified": certified(result),
+                "ratio": place.certified if place is not None and known and math.isfinite(place.certified) else None,
+                "detectable": detectable(result),
+            }
         of_cell = ("name", "title", "constructor", "values", "version", "rounds", "seconds", "last_seconds")
         self.swept = SweptCell(**{name: getattr(self.swept, name) for name in of_cell}, **facts, closed=closed)
 
@@ -209,23 +225,6 @@ class Sweeping:
                 row.closed = True
                 if row.result is None:
                     row.record(None, reason=joined(why))
-
-
-def facts_of(result: AuditResult) -> dict[str, Any]:
-    """Return the fields of a record that depend on the result only."""
-    place, bound = ranges(result), headline(result)
-    few = any(has_code(why, WarningCode.TOO_FEW) for why in why_inconclusive(result))  # one reason for many cells
-    known = place is not None and result.bounds_valid and bound is not None and not math.isnan(bound.certified)
-    return {
-        "state": CellState(result.verdict.value),
-        "reason": "the runs are too few to see any violation" if few else joined(reason(result)),
-        "trials": result.trials_used,
-        "p_value": result.p_value,
-        "claim": result.claim.label,
-        "certified": certified(result),
-        "ratio": place.certified if place is not None and known and math.isfinite(place.certified) else None,
-        "detectable": detectable(result),
-    }
 
 
 def closes(result: AuditResult) -> bool:

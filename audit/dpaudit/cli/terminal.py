@@ -26,7 +26,7 @@ from typing import IO, TYPE_CHECKING, NoReturn
 
 import typer
 
-from dpaudit.text import Refused, encodable, masked, masked_command, printable, quoted_lines
+from dpaudit.text import Refused, encodable, masked, masked_command, printable
 
 if TYPE_CHECKING:
     from dpaudit_reports.formats import Screen
@@ -76,7 +76,9 @@ def show(text: str) -> None:
 
 def say(text: str) -> None:
     """Write a message to stderr, control characters escaped and later lines indented, so none passes for another."""
-    _write(sys.stderr, f"{quoted_lines(text)}\n")
+    first, *others = printable(text).split("\n")
+    lines = [first, *(line if line.startswith("  ") or not line else f"  {line}" for line in others)]
+    _write(sys.stderr, "\n".join(lines) + "\n")
 
 
 def complain(text: str) -> None:

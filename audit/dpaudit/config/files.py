@@ -266,7 +266,9 @@ def explained(
         case "extra_forbidden":
             allowed = _keys(next((inside[p] for p in error["loc"][-2::-1] if p in inside), model))
             known = [*allowed, "audits"] if len(error["loc"]) == 1 and model is AuditConfig else allowed
-            meant = _belongs(error["loc"]) or hint(str(error["loc"][-1]), known, f"allowed are {', '.join(allowed)}")
+            meant = hint(str(error["loc"][-1]), known, f"allowed are {', '.join(allowed)}")
+            if places := [str(place) for place, inner in _INSIDE.items() if error["loc"][-1] in _keys(inner)]:
+                meant = f"it is a key of {' and of '.join(places)}"  # such as `requires` outside of `mechanism`
             return f"{place}: {key} is not a known key; {meant}"
         case "value_error":
             return f"{place}: {key}: {error['ctx']['error']}"
@@ -287,7 +289,15 @@ def _meant(location: Sequence[str | int], value: object) -> str:
             number = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*%?", str(value).strip())
             return (number and percent_meant(number[1])) or comma_meant(value, ".")
         case "claim" | "detect":
-            return _claim_meant(value)
+            text = f"eps={value}"
+            if isinstance(value, dict):
+                text = ", ".join(f"{key}={one}" for key, one in value.items())
+            elif isinstance(value, list):
+                text = ", ".join(map(str, value))
+            try:
+                return f'; did you mean "{parse_claim(text)}"?'
+            except ValueError:
+                return '; a claim is text such as "pure(epsilon=1)"'
         case "mechanism" if isinstance(value, str):
             return f"; write {{builtin: {value}}}" if value in BUILTIN else f"; write {{python: {value}}}"
         case "command" | "requires" if isinstance(value, str):
@@ -305,27 +315,8 @@ def _meant(location: Sequence[str | int], value: object) -> str:
     return comma_meant(value, ".")
 
 
-def _claim_meant(value: object) -> str:
-    if isinstance(value, dict):
-        text = ", ".join(f"{key}={one}" for key, one in value.items())
-    elif isinstance(value, list):
-        text = ", ".join(map(str, value))
-    else:
-        text = f"eps={value}"
-    try:
-        return f'; did you mean "{parse_claim(text)}"?'
-    except ValueError:
-        return '; a claim is text such as "pure(epsilon=1)"'
-
-
 def _dotted(location: Sequence[str | int]) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
-
-
-def _belongs(location: Sequence[str | int]) -> str:
-    """Return a hint if the key belongs in another place, such as `requires` outside of `mechanism`; otherwise ""."""
-    places = [str(place) for place, model in _INSIDE.items() if location[-1] in _keys(model)]
-    return f"it is a key of {' and of '.join(places)}" if places else ""
 
 
 def _keys(model: type[BaseModel]) -> list[str]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from dpaudit.claims import ApproxDP, PrivacyLoss, PureDP, RenyiDP, TradeoffFunction, ZeroConcentratedDP, compose
 from dpaudit.libraries import neighbours
-from dpaudit.libraries.cells import Cells, Node, cells_of, parsed
+from dpaudit.libraries.cells import Node, cells_of, parsed
 from dpaudit.libraries.inside import opendp as inside
 from dpaudit.libraries.subject import LibraryObject, Subject, UnknownSubject
 from dpaudit.pairs.pair import Pair, Relation
@@ -231,7 +231,15 @@ def _candidates(domain: Node, metric: Node, facts: JsonObject, groups: int | Non
         if metric.name == "DiscreteDistance":
             return neighbours.choices(cells)
     if domain.name == "VectorDomain":
-        return _of_vectors(domain, metric, cells_of(domain.parts[0], hints), d_in)
+        cells, size = cells_of(domain.parts[0], hints), domain.named.get("size")
+        length = size if isinstance(size, int) else None
+        norm = {"L1Distance": 1.0, "L2Distance": 2.0, "LInfDistance": math.inf}.get(metric.name)
+        if norm is not None and cells.limits is not None:
+            return neighbours.vectors(cells, length, d_in, norm=norm)
+        if metric.name in _ADDED:
+            return neighbours.added(cells, d_in) if length is None else neighbours.replaced(cells, length, d_in // 2)
+        if metric.name in _REPLACED:
+            return neighbours.replaced(cells, length, d_in)
     if domain.name == "BitVectorDomain" and metric.name == "DiscreteDistance":
         weight = domain.named.get("weight", domain.named.get("max_weight"))
         return neighbours.bits(weight if isinstance(weight, int) else None)
@@ -245,19 +253,6 @@ def _candidates(domain: Node, metric: Node, facts: JsonObject, groups: int | Non
     if "columns" in facts:
         return _of_frames(metric.parts[0] if metric.name == "FrameDistance" else metric, facts, groups)
     raise LookupError(domain.name)
-
-
-def _of_vectors(domain: Node, metric: Node, cells: Cells, d_in: Any) -> Iterator[neighbours.Candidate]:
-    size = domain.named.get("size")
-    length = size if isinstance(size, int) else None
-    norm = {"L1Distance": 1.0, "L2Distance": 2.0, "LInfDistance": math.inf}.get(metric.name)
-    if norm is not None and cells.limits is not None:
-        return neighbours.vectors(cells, length, d_in, norm=norm)
-    if metric.name in _ADDED:
-        return neighbours.added(cells, d_in) if length is None else neighbours.replaced(cells, length, d_in // 2)
-    if metric.name in _REPLACED:
-        return neighbours.replaced(cells, length, d_in)
-    raise LookupError(metric.name)
 
 
 def _of_frames(metric: object, facts: JsonObject, groups: int | None) -> Iterator[neighbours.Candidate]:

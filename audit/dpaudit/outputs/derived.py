@@ -115,7 +115,14 @@ _LOW = 0xFF  # bit mask that selects the last eight bits of an integer
 def bits(values: AnyArray | Sequence[int | float]) -> Array:
     """Return three columns with features of the binary representation of numbers; 3 and 3.0 have the same features."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "biu":
-        return _integers(values)
+        unsigned = values.astype(np.int64).view(np.uint64) if values.dtype.kind in "bi" else values.astype(np.uint64)
+        low = unsigned & (~unsigned + np.uint64(1))
+        zero = unsigned == 0
+        with np.errstate(divide="ignore"):
+            last = np.where(zero, _ZERO, np.log2(low.astype(np.float64)))
+            size = np.abs(values.astype(np.float64))
+            first = np.where(zero, _ZERO, np.floor(np.log2(np.where(size > 0, size, 1.0))))
+        return np.column_stack([first, last, (unsigned & np.uint64(_LOW)).astype(np.float64)])
     if isinstance(values, np.ndarray):
         return _floats(values.astype(np.float64))
     whole = [i for i, value in enumerate(values) if isinstance(value, int)]
@@ -124,20 +131,9 @@ def bits(values: AnyArray | Sequence[int | float]) -> Array:
     table = _floats(np.array([math.nan if isinstance(value, int) else value for value in values], dtype=np.float64))
     for i in whole:
         value = int(values[i])
-        last = (value & -value).bit_length() - 1
-        table[i] = (value.bit_length() - 1, last, value & _LOW) if value else (_ZERO, _ZERO, 0)
+        lowest = (value & -value).bit_length() - 1
+        table[i] = (value.bit_length() - 1, lowest, value & _LOW) if value else (_ZERO, _ZERO, 0)
     return table
-
-
-def _integers(values: AnyArray) -> Array:
-    unsigned = values.astype(np.int64).view(np.uint64) if values.dtype.kind in "bi" else values.astype(np.uint64)
-    low = unsigned & (~unsigned + np.uint64(1))
-    zero = unsigned == 0
-    with np.errstate(divide="ignore"):
-        last = np.where(zero, _ZERO, np.log2(low.astype(np.float64)))
-        size = np.abs(values.astype(np.float64))
-        first = np.where(zero, _ZERO, np.floor(np.log2(np.where(size > 0, size, 1.0))))
-    return np.column_stack([first, last, (unsigned & np.uint64(_LOW)).astype(np.float64)])
 
 
 def _floats(values: Array) -> Array:

@@ -141,7 +141,14 @@ class PartsEncoding:
                 seen.add(key)
                 keep.append(j)
         if len(keep) > _MAX_COLUMNS:
-            strength = _association(matrix[:, keep], side)
+            # how much each column's mean, or its rate of missing values, differs between d0 and d1, standardised
+            columns = matrix[:, keep]
+            strength = np.zeros(len(keep))
+            with np.errstate(all="ignore"):
+                missing = np.isnan(columns)
+                some = np.flatnonzero(missing.any(axis=0))  # the columns with at least one missing value
+                strength[some] = _gap(missing[:, some].astype(float), side)
+                strength = np.maximum(strength, _gap(np.nan_to_num(columns, posinf=1e300, neginf=-1e300), side))
             keep = sorted(keep[i] for i in np.argsort(-strength, kind="stable")[:_MAX_COLUMNS])
         n, m = len(self.numbers), len(self.labels)
         kept = [j for j in keep if j < n]
@@ -244,17 +251,6 @@ def _centre(values: Any) -> int:
     """Return the median of integers if at least one absolute value exceeds 2**53, and 0 otherwise."""
     known = sorted(value for value in values if isinstance(value, int))
     return known[len(known) // 2] if known and max(-known[0], known[-1]) > _EXACT else 0
-
-
-def _association(matrix: Array, side: npt.NDArray[np.bool_]) -> Array:
-    """Return how much each column's mean, or its rate of missing values, differs between d0 and d1, standardised."""
-    strength = np.zeros(matrix.shape[1])
-    with np.errstate(all="ignore"):
-        missing = np.isnan(matrix)
-        some = np.flatnonzero(missing.any(axis=0))  # indices of the columns with at least one missing value
-        strength[some] = _gap(missing[:, some].astype(float), side)
-        strength = np.maximum(strength, _gap(np.nan_to_num(matrix, posinf=1e300, neginf=-1e300), side))
-    return strength
 
 
 def _gap(columns: Array, side: npt.NDArray[np.bool_]) -> Array:

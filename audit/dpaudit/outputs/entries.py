@@ -11,7 +11,7 @@ import numbers
 import pathlib
 import uuid
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,13 +23,6 @@ from dpaudit.values import Label, Output
 LISTED = 4096  # maximum number of elements that are read from a sequence with non-numeric elements
 _TIMES = datetime.date | datetime.time | datetime.timedelta
 TEXT = 64  # maximum length of a text that is used as a label, in characters; longer texts are hashed
-
-
-def some_elements(elements: Iterable[Any]) -> list[Any]:
-    """Return the first `LISTED` elements of a set, sorted in an order that is the same in every process."""
-    kinds = set(map(type, elements))
-    in_order = sorted(elements) if kinds in ({str}, {int}, {bytes}) else sorted(elements, key=label_of)
-    return in_order[:LISTED]
 
 
 def label(value: object) -> Label:

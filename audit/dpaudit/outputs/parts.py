@@ -52,8 +52,8 @@ from dpaudit.outputs.entries import (
     is_frame,
     is_missing,
     label,
+    label_of,
     row_names,
-    some_elements,
 )
 from dpaudit.outputs.tables import (
     ENTRIES,
@@ -64,7 +64,6 @@ from dpaudit.outputs.tables import (
     frame_columns,
     mapping_columns,
     read_column,
-    row_columns,
     summary,
     table,
     text,
@@ -216,7 +215,8 @@ def _sequence(parts: Parts, name: Feature, entries: Sequence[object], depth: int
         return
     separate = ENTRIES
     if are_rows(entries):
-        columns = row_columns(entries)
+        titles = list(dict.fromkeys(title for row in entries for title in row))[:MAX_COLUMNS]
+        columns = {title: read_column([row.get(title) for row in entries]) for title in titles}
         table(parts, name, columns)
         separate = max(1, ENTRIES // max(1, len(columns)))
     elif length > ENTRIES:
@@ -248,7 +248,11 @@ def _sequence(parts: Parts, name: Feature, entries: Sequence[object], depth: int
 def _set(parts: Parts, name: Feature, value: AbstractSet[object], depth: int) -> None:
     parts.labels[("type of {}", name)] = (type(value).__name__,)
     parts.numbers[("length of {}", name)] = len(value)
-    for element in some_elements(value) if len(value) > LISTED else value:
+    elements: list[Any] = list(value)
+    if len(elements) > LISTED:  # the first in an order that is the same in every process
+        plain = set(map(type, elements)) in ({str}, {int}, {bytes})
+        elements = (sorted(elements) if plain else sorted(elements, key=label_of))[:LISTED]
+    for element in elements:
         parts.counts[("{} in {}", label(element), name)] = 1
 
 

@@ -125,12 +125,6 @@ def frame_columns(frame: Any) -> dict[str, Column]:
     return columns
 
 
-def row_columns(rows: Sequence[Mapping[str, object]]) -> dict[str, Column]:
-    """Return the columns of a list of rows.  A missing key is a missing entry."""
-    titles = list(dict.fromkeys(title for row in rows for title in row))[:MAX_COLUMNS]
-    return {title: read_column([row.get(title) for row in rows]) for title in titles}
-
-
 def are_rows(entries: Sequence[object]) -> TypeGuard[Sequence[Mapping[str, object]]]:
     """Return whether all entries of a sequence are dicts whose keys are texts."""
     return bool(entries) and all(type(row) is dict and all(type(key) is str for key in row) for row in entries)

@@ -70,7 +70,18 @@ def call_of_config(planned: PlannedAudit) -> Call:
     if mechanism.python_version:
         notes.append(f"Python of the audit: {comment(mechanism.python_version)}")
     if mechanism.builtin is not None:
-        return _builtin(mechanism.builtin, mechanism.params)
+        name, params = mechanism.builtin, mechanism.params
+        if name not in _FORMS:
+            raise Unwritable(
+                f"a script cannot contain the builtin mechanism {name}, only {', '.join(_FORMS)}; copy the class "
+                f"of {name} from dpaudit/catalogue into a file, and audit that file"
+            )
+        try:
+            made = builtin_mechanism(name, dict(params) if isinstance(params, dict) else {})
+        except ValueError as error:
+            raise Unwritable(f"the config in the result is not valid: {error}") from None
+        fields = {field: literal(getattr(made, field)) for field in made.__dataclass_fields__}
+        return Call(lines=["def release(dataset):", f"    return {_FORMS[name].format(**fields)}"], notes=[])
     if mechanism.command is not None:
         program = comment(mechanism.command[0])
         return _placeholder(f"run the audited program {program} on the dataset", notes)
@@ -134,20 +145,6 @@ def _python(address: str, params: object, notes: list[str], *, batched: bool) ->
         made = f"audited{'.' * bool(inner)}{inner}" + ("" if params is None else f"({arguments(params)})")
         lines = [f"from {module} import {first} as audited", f"mechanism = {made}"]
     return Call(lines=[*lines, *(_BATCHED if batched else _SAMPLE)], notes=notes, file=module.partition(".")[0])
-
-
-def _builtin(name: str, params: object) -> Call:
-    if name not in _FORMS:
-        raise Unwritable(
-            f"a script cannot contain the builtin mechanism {name}, only {', '.join(_FORMS)}; copy the class "
-            f"of {name} from dpaudit/catalogue into a file, and audit that file"
-        )
-    try:
-        made = builtin_mechanism(name, dict(params) if isinstance(params, dict) else {})
-    except ValueError as error:
-        raise Unwritable(f"the config in the result is not valid: {error}") from None
-    fields = {field: literal(getattr(made, field)) for field in made.__dataclass_fields__}
-    return Call(lines=["def release(dataset):", f"    return {_FORMS[name].format(**fields)}"], notes=[])
 
 
 _COMBINATORS = re.compile(

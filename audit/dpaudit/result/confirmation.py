@@ -149,11 +149,6 @@ def sizes_significance(significance: float) -> float:
     return (significance - r) / (1 - r) / (1 + ONE_SEQUENCE)
 
 
-def in_family(claim: TradeoffFunction, delta: float | None) -> bool:
-    """Return whether a bound is about the family of a claim: epsilon at a given delta, or mu if `delta` is None."""
-    return isinstance(claim, GaussianDP) if delta is None else delta_of(claim) == delta
-
-
 def claimed_parameter(claim: TradeoffFunction) -> float:
     """Return mu of a Gaussian claim, or epsilon of a claim with a `delta_of`."""
     return float(claim.parameters["mu" if isinstance(claim, GaussianDP) else "epsilon"])

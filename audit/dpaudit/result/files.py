@@ -14,7 +14,6 @@ import numpy as np
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from dpaudit.claims import TradeoffFunction, parse_claim
-from dpaudit.result.base_evidence import Counts as Histogram
 from dpaudit.result.base_evidence import dense
 from dpaudit.result.evidence import (
     Evidence,
@@ -148,19 +147,18 @@ def _counted(witness: Witness, evidence: Evidence, pairs: tuple[PairRow, ...]) -
     fresh = confirmation_of(evidence)
     counts = None if fresh is None else fresh.counts
     if counts is None:
-        scores = dense(witness.scores) if witness.scores else _of_pair(witness, evidence, pairs)
+        rows = zip(pairs, evidence.histograms, strict=True)
+        if witness.scores:
+            scores = dense(witness.scores)
+        elif evidence.kind.frozen:
+            scores = evidence.histograms[0]
+        elif found := [histogram for row, histogram in rows if row.label == witness.pair]:
+            scores = found[0]
+        else:
+            raise ValueError(f"the witness belongs to the pair {witness.pair!r:.100}, which is not among its pairs")
         counts = beyond(scores, witness.last_bin)
     alpha, beta = counts.false_positives / max(1, counts.n0), counts.false_negatives / max(1, counts.n1)
     return replace(witness, counts=counts, alpha=alpha, beta=beta)
-
-
-def _of_pair(witness: Witness, evidence: Evidence, pairs: tuple[PairRow, ...]) -> Histogram:
-    if evidence.kind.frozen:
-        return evidence.histograms[0]
-    for row, counts in zip(pairs, evidence.histograms, strict=True):
-        if row.label == witness.pair:
-            return counts
-    raise ValueError(f"the witness belongs to the pair {witness.pair!r:.100}, which is not among its pairs")
 
 
 def _problem(error: JsonObject) -> str:

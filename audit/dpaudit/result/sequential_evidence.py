@@ -10,6 +10,7 @@ import numpy as np
 
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction, parse_claim
 from dpaudit.inference.fixed.exact_binomial import Sizes
+from dpaudit.inference.fixed.regions import delta_of
 from dpaudit.inference.grid import BINS
 from dpaudit.inference.scores.families import Family, largest_refuted
 from dpaudit.inference.sequential.alternatives import EDITION
@@ -35,7 +36,6 @@ from dpaudit.result.confirmation import (
     band_of,
     bounds_significance,
     claimed_parameter,
-    in_family,
     sizes_of,
 )
 from dpaudit.values import Json, JsonObject
@@ -176,7 +176,7 @@ class SequentialEvidence(Evidence):
             return GaussianDP(parameter) if delta is None else ApproxDP(epsilon=parameter, delta=delta)
 
         claimed = 0.0  # or the parameter of the audited claim, if it was refuted and is of this family
-        own = in_family(self.target, delta)
+        own = isinstance(self.target, GaussianDP) if delta is None else delta_of(self.target) == delta
         if self.confirmation is not None and self.confirms and own and self.refutes(self.target, confidence=confidence):
             claimed = claimed_parameter(self.target)
         if (sizes := self._sizes(confidence)) is not None:

@@ -53,7 +53,17 @@ def source_of(mechanism: object) -> Source:
     if kept is not None:
         return kept
     if isinstance(mechanism, IsolatedMechanism):
-        source = _isolated(mechanism)
+        file, lock = file_of(mechanism), mechanism.installed
+        found = set() if file is None else imported_files(file, [file.parent, mechanism.folder.absolute()])[0]
+        local = {project_name(one): sha256 for one, sha256 in local_hashes(mechanism.requires).items()}
+        source = Source(
+            file=file,
+            sha256=file_fingerprint(file),
+            modules={str(other): file_fingerprint(other) for other in sorted(found) if other != file},
+            packages=mechanism.packages,
+            used=_normalised(mechanism.requires),
+            hashes=local if lock is None else lock.hashes,
+        )
     else:
         source = _in_this_process(mechanism, mechanism.__dict__.get("loaded"), None)
     if isinstance(mechanism, IsolatedMechanism) or "loaded" in mechanism.__dict__:
@@ -74,30 +84,20 @@ def _in_this_process(mechanism: object, loaded: object, content: Fingerprint | N
     named = getattr(loaded, "libraries", ())
     tops |= {name for name in named if isinstance(name, str)} if isinstance(named, tuple) else set()
     names = {name for top in tops for name in _distributions(top)}
+    versions: dict[str, str] = {}  # of these packages and of their installed dependencies
+    left = sorted(names)
+    while left:
+        name, version, needs = _installed(left.pop())
+        if version and name not in versions:
+            versions[name] = version
+            left += needs
     return Source(
         file=file,
         sha256=file_fingerprint(file),
         modules={str(other): file_fingerprint(other) for other in sorted(files - {file})},
-        packages=_required(names),
+        packages=dict(sorted(versions.items(), key=lambda item: item[0].lower())),
         used=_normalised(names),
         content=content,
-    )
-
-
-def _isolated(mechanism: IsolatedMechanism) -> Source:
-    file, lock = file_of(mechanism), mechanism.installed
-    beside = set() if file is None else imported_files(file, [file.parent, mechanism.folder.absolute()])[0] - {file}
-    return Source(
-        file=file,
-        sha256=file_fingerprint(file),
-        modules={str(other): file_fingerprint(other) for other in sorted(beside)},
-        packages=mechanism.packages,
-        used=_normalised(mechanism.requires),
-        hashes=(
-            {project_name(one): sha256 for one, sha256 in local_hashes(mechanism.requires).items()}
-            if lock is None
-            else lock.hashes
-        ),
     )
 
 
@@ -140,11 +140,23 @@ def _is_script(path: Path) -> bool:
 
 def file_of(mechanism: object) -> Path | None:
     """Return the file with the mechanism's code, or None if there is no file outside installed packages."""
-    if isinstance(mechanism, PythonMechanism | IsolatedMechanism):
-        address = mechanism.code or mechanism.address
-        return _addressed(address, mechanism.folder, isolated=isinstance(mechanism, IsolatedMechanism))
-    module = _module_of(mechanism)
-    return None if is_library(module) else module_file(module)
+    if not isinstance(mechanism, PythonMechanism | IsolatedMechanism):
+        module = _module_of(mechanism)
+        return None if is_library(module) else module_file(module)
+    name = (mechanism.code or mechanism.address).rpartition(":")[0]
+    if name.endswith(".py"):
+        path = (mechanism.folder / name).resolve()
+        return path if path.is_file() else None
+    if isinstance(mechanism, IsolatedMechanism):  # `find_spec` would import the package of a module in this process
+        return next(iter(module_files(name, [mechanism.folder])[::-1]), None)
+    if (file := module_file(name)) is not None:
+        return file
+    try:
+        spec = find_spec(name) if name else None
+    except (ImportError, ValueError):
+        return None
+    path = Path(spec.origin) if spec is not None and spec.origin else Path()
+    return path.absolute() if path.is_file() else None
 
 
 def _module_of(mechanism: Any) -> str:
@@ -169,23 +181,6 @@ def of_ours(mechanism: object, name: str) -> object:
     return getattr(mechanism, name, None) if type(mechanism).__module__.startswith("dpaudit.") else None
 
 
-def _addressed(address: str, folder: Path, *, isolated: bool) -> Path | None:
-    name = address.rpartition(":")[0]
-    if name.endswith(".py"):
-        path = (folder / name).resolve()
-        return path if path.is_file() else None
-    if isolated:  # `find_spec` would import the package of a module in this process
-        return next(iter(module_files(name, [folder])[::-1]), None)
-    if (file := module_file(name)) is not None:
-        return file
-    try:
-        spec = find_spec(name) if name else None
-    except (ImportError, ValueError):
-        return None
-    path = Path(spec.origin) if spec is not None and spec.origin else Path()
-    return path.absolute() if path.is_file() else None
-
-
 def file_fingerprint(file: Path | None) -> str:
     """Return the SHA-256 of a file's bytes, as 64 hexadecimal digits; "" if there is no readable file."""
     try:
@@ -207,18 +202,6 @@ def _distributions(top: str) -> tuple[str, ...]:
 
 
 _all_distributions = functools.cache(metadata.packages_distributions)
-
-
-def _required(names: set[str]) -> dict[str, str]:
-    """Return the versions of these packages and of their installed dependencies."""
-    versions: dict[str, str] = {}
-    left = sorted(names)
-    while left:
-        name, version, needs = _installed(left.pop())
-        if version and name not in versions:
-            versions[name] = version
-            left += needs
-    return dict(sorted(versions.items(), key=lambda item: item[0].lower()))
 
 
 @functools.cache

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,20 +37,14 @@ def write(
     chosen = dict(zip(digests, results, strict=True))
     named = addresses({digest: result.name for digest, result in chosen.items()}, site.addresses)
     entries = worst_first([Entry(result, digest, named[digest]) for digest, result in chosen.items()])
-    names = [name for entry in entries for name in (entry.page, entry.badge)]
-    return site.replace(
-        [*names, "feed.json", "index.html"], _files(entries, title, url), {one.address: one.digest for one in entries}
-    )
-
-
-def _files(entries: Sequence[Entry], title: str, url: str) -> Iterator[tuple[str, str]]:
-    """Yield the name and the content of each file.  The index comes last, because its links lead to the others."""
+    contents = {}
     for entry in entries:
         links = (("All audits", "index.html"), ("Badge", entry.badge))
-        yield entry.page, page(document([entry.result], SECTIONS), links)
-        yield entry.badge, badge(entry.result)
-    yield "feed.json", feed(entries, title, url)
-    yield "index.html", index(entries, title)
+        contents[entry.page] = page(document([entry.result], SECTIONS), links)
+        contents[entry.badge] = badge(entry.result)
+    contents["feed.json"] = feed(entries, title, url)
+    contents["index.html"] = index(entries, title)  # the last, because its links lead to the others
+    return site.replace(contents, {one.address: one.digest for one in entries})
 
 
 ADDRESS = r"[a-z0-9]+(?:-[a-z0-9]+)*-[0-9a-f]{16,64}"  # pattern of the addresses that `addresses` returns
@@ -121,31 +115,30 @@ class SiteFolder:
         values = {"files": files, "addresses": addresses}
         write_placed(self.folder / MANIFEST, json.dumps(values, indent=1, sort_keys=True) + "\n")
 
-    def replace(
-        self, names: Sequence[str], contents: Iterable[tuple[str, str]], addresses: Mapping[str, str]
-    ) -> list[str]:
+    def replace(self, contents: Mapping[str, str], addresses: Mapping[str, str]) -> list[str]:
         """Write new files, and remove the files of earlier calls that are not among them."""
-        self._refuse_other_files(names)
-        made = list(contents)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        refuse_link(self.folder)
-        known = {**self.addresses, **addresses}
-        new = {name: (_hash(content),) for name, content in made}
-        both = {name: (*hashes, *self._current(name)) for name, hashes in new.items()}
-        self._note({**self.files, **both}, known)
-        for name, content in made:
-            write_placed(self.folder / name, content)
-        notes = self._removed(sorted(self.files.keys() - new.keys()))
-        self._note(new, known)
-        return notes
-
-    def _refuse_other_files(self, names: Sequence[str]) -> None:
-        other = [name for name in names if os.path.lexists(self.folder / name) and not self._is_own(name)]
-        if other:
+        if other := [name for name in contents if os.path.lexists(self.folder / name) and not self._is_own(name)]:
             raise ValueError(
                 f"{self.folder} holds files that dpaudit did not write, or that were changed since: "
                 f"{some_of(other)}; move them away, or name another folder"
             )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        refuse_link(self.folder)
+        known = {**self.addresses, **addresses}
+        new = {name: (_hash(content),) for name, content in contents.items()}
+        both = {name: (*hashes, *self._current(name)) for name, hashes in new.items()}
+        self._note({**self.files, **both}, known)
+        for name, content in contents.items():
+            write_placed(self.folder / name, content)
+        there = [name for name in sorted(self.files.keys() - new.keys()) if os.path.lexists(self.folder / name)]
+        own = [name for name in there if self._is_own(name)]
+        for name in own:
+            remove_placed(self.folder / name)
+        self._note(new, known)
+        pages = sum(name.endswith(".html") for name in own)
+        notes = [f"removed {pages} page{'s' * (pages != 1)} of audits that are not among the results"] if pages else []
+        kept = (self.folder / name for name in there if name not in own)
+        return notes + [f"{file} was changed since dpaudit wrote it, so it was kept" for file in kept]
 
     def _is_own(self, name: str) -> bool:
         return any(digest in self.files.get(name, ()) for digest in self._current(name))
@@ -158,16 +151,6 @@ class SiteFolder:
             return (_hash(read_foreign(file)),)
         except (OSError, ValueError):
             return ()
-
-    def _removed(self, names: Sequence[str]) -> list[str]:
-        there = [name for name in names if os.path.lexists(self.folder / name)]
-        own = [name for name in there if self._is_own(name)]
-        for name in own:
-            remove_placed(self.folder / name)
-        pages = sum(name.endswith(".html") for name in own)
-        notes = [f"removed {pages} page{'s' * (pages != 1)} of audits that are not among the results"] if pages else []
-        kept = (self.folder / name for name in there if name not in own)
-        return notes + [f"{file} was changed since dpaudit wrote it, so it was kept" for file in kept]
 
 
 def _hash(content: str) -> str:

@@ -24,22 +24,18 @@ FACTS = "dpaudit: the facts about the object"
 """In place of a dataset, asks for the facts.  No object gets a dataset that equals this text."""
 
 
-def _at_home() -> None:
-    """Register bare parent packages if dpaudit is not importable."""
-    top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    for name in ("dpaudit", "dpaudit.libraries", "dpaudit.libraries.inside", "dpaudit.running"):
-        if name not in sys.modules and "dpaudit.claims" not in sys.modules:
-            package = types.ModuleType(name)
-            package.__path__ = [os.path.join(top, *name.split(".")[1:])]
-            sys.modules[name] = package
-
-
 class Called:
     """A mechanism that is made by calling a library."""
 
     def __init__(self, library: str, call: str, arguments: Any = None, d_in: Any = 1, **options: Any) -> None:
         if __name__ != "dpaudit.libraries.inside.start":
-            _at_home()
+            # register bare parent packages if dpaudit is not importable
+            top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+            for name in ("dpaudit", "dpaudit.libraries", "dpaudit.libraries.inside", "dpaudit.running"):
+                if name not in sys.modules and "dpaudit.claims" not in sys.modules:
+                    package = types.ModuleType(name)
+                    package.__path__ = [os.path.join(top, *name.split(".")[1:])]
+                    sys.modules[name] = package
             if options.get("beside"):  # a private environment finds modules beside the config, as for `python:`
                 sys.path.append(options["beside"])
         self._inside = importlib.import_module("dpaudit.libraries.inside." + library)

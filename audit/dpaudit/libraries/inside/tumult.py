@@ -90,13 +90,18 @@ def _built(value: Any) -> Any:
 def facts(measurement: Any, d_in: Any = 1) -> JsonObject:
     if isinstance(d_in, str):
         _checked(d_in)
+    metric = measurement.input_metric
+    described: JsonObject = {"kind": type(metric).__name__, "text": repr(metric)[:500]}
+    if described["kind"] == "IfGroupedBy":
+        columns = list(getattr(metric, "columns", None) or [metric.column])
+        described.update(columns=sorted(columns), inner=type(metric.inner_metric).__name__)
     return {
         "name": type(measurement).__name__,
         "measure": type(measurement.output_measure).__name__,
         "d_out": _loss(measurement.privacy_function(d_in)),
         "d_in": d_in if isinstance(d_in, (int, float)) else str(d_in),
         "domain": _domain(measurement.input_domain),
-        "metric": _metric(measurement.input_metric),
+        "metric": described,
         "hints": sorted(_hints(measurement, set())),
         "version": metadata.version(_PACKAGE),
     }
@@ -121,14 +126,6 @@ def _domain(domain: Any) -> JsonObject:
     if name == "SparkDataFrameDomain":
         columns = {column: _domain(described) for column, described in domain.schema.items()}
         return {**found, "kind": "frame", "columns": columns}
-    return found
-
-
-def _metric(metric: Any) -> JsonObject:
-    found: JsonObject = {"kind": type(metric).__name__, "text": repr(metric)[:500]}
-    if found["kind"] == "IfGroupedBy":
-        columns = list(getattr(metric, "columns", None) or [metric.column])
-        found.update(columns=sorted(columns), inner=type(metric.inner_metric).__name__)
     return found
 
 

@@ -186,8 +186,14 @@ class Trainer:
         features, labels = records.features.reshape(n, self.model.sizes[0]), records.labels
         chosen = taken[:, :n]
         if chosen.size and chosen.mean() < 0.3:  # otherwise, to compute the gradients of all examples is faster
-            places, chosen = _packed(chosen)
-            features, labels = features[places], labels[places]
+            # `packed` has the indices of each model's examples, padded with index 0
+            counts = chosen.sum(axis=1)
+            models, places = np.nonzero(chosen)
+            rank = np.arange(len(models)) - np.repeat(np.cumsum(counts) - counts, counts)
+            packed = np.zeros((len(chosen), int(counts.max(initial=0))), dtype=np.int64)
+            packed[models, rank] = places
+            chosen = np.arange(packed.shape[1]) < counts[:, None]
+            features, labels = features[packed], labels[packed]
         inputs, logits = self.model.forward(weights, features)
         return PerExample(
             signals=self.model.backward(weights, inputs, logits, labels),
@@ -217,16 +223,6 @@ class Trainer:
         with np.errstate(over="ignore", invalid="ignore"):  # very large records or weights overflow
             gradients = self.gradients(weights, record, np.ones((len(weights), len(record)), dtype=np.bool_))
             return self.summed(gradients)
-
-
-def _packed(chosen: Flags) -> tuple[np.ndarray[tuple[int, int], np.dtype[np.int64]], Flags]:
-    """Return the indices of each model's examples, padded with index 0, and flags that are false for padding."""
-    counts = chosen.sum(axis=1)
-    models, places = np.nonzero(chosen)
-    rank = np.arange(len(models)) - np.repeat(np.cumsum(counts) - counts, counts)
-    packed = np.zeros((len(chosen), int(counts.max(initial=0))), dtype=np.int64)
-    packed[models, rank] = places
-    return packed, np.arange(packed.shape[1]) < counts[:, None]
 
 
 NOBODY = Records()
