@@ -76,25 +76,13 @@ SEEN = {  # largest number of runs on each dataset until a claim was refuted, in
     "smartnoise-sql-1.0.1-approximate-bounds": 27,
 }
 SEARCHES = {  # the config, the package, the oldest and newest release, and the release of the control
-    "opendp-0.14.2-randomised-response-bits": (
-        "opendp_randomised_response_bits",
-        "opendp",
-        "0.14.0",
-        "0.16.0",
-        "0.15.0",
-    ),
-    "opendp-0.4.0-randomised-response": ("opendp_randomised_response", "opendp", "0.4.0", "0.6.2", "0.5.0"),
-    "opacus-1.5.3-ghost-clipping-bias": ("opacus_ghost_clipping", "opacus", "1.5.2", "1.5.4", "1.5.4"),
-    "opacus-1.5.2-ghost-clipping-norm": ("opacus_ghost_clipping", "opacus", "1.5.2", "1.5.4", "1.5.3"),
-    "pure-ldp-1.1.2-unary-encoding": ("pure_ldp_unary_encoding", "pure-ldp", "1.1.0", "1.2.0", "1.2.0"),
-    "datasynthesizer-0.1.6-conditional-distributions": (
-        "datasynthesizer",
-        "DataSynthesizer",
-        "0.1.5",
-        "0.1.9",
-        "0.1.7",
-    ),
-    "smartnoise-sql-1.0.1-approximate-bounds": ("smartnoise_bounds", "smartnoise-sql", "1.0.0", "1.0.4", "1.0.2"),
+    "opendp-0.14.2-randomised-response-bits": "opendp_randomised_response_bits opendp 0.14.0 0.16.0 0.15.0",
+    "opendp-0.4.0-randomised-response": "opendp_randomised_response opendp 0.4.0 0.6.2 0.5.0",
+    "opacus-1.5.3-ghost-clipping-bias": "opacus_ghost_clipping opacus 1.5.2 1.5.4 1.5.4",
+    "opacus-1.5.2-ghost-clipping-norm": "opacus_ghost_clipping opacus 1.5.2 1.5.4 1.5.3",
+    "pure-ldp-1.1.2-unary-encoding": "pure_ldp_unary_encoding pure-ldp 1.1.0 1.2.0 1.2.0",
+    "datasynthesizer-0.1.6-conditional-distributions": "datasynthesizer DataSynthesizer 0.1.5 0.1.9 0.1.7",
+    "smartnoise-sql-1.0.1-approximate-bounds": "smartnoise_bounds smartnoise-sql 1.0.0 1.0.4 1.0.2",
 }
 CONTROLS = {  # audits of affected releases whose scripts run, and their controls
     "opendp-0.16.0-redefined-column": "opendp-0.16.0-unchanged-column",
@@ -144,7 +132,7 @@ def _span(_: object, outcomes: Outcomes) -> str:
 
 def bisected(name: str, seed: int) -> Outcome:
     """Run `dpaudit bisect`; return the audited releases, and those that are named as the first good ones."""
-    config, package, oldest, newest, _ = SEARCHES[name]
+    config, package, oldest, newest, _ = SEARCHES[name].split()
     command = [sys.executable, "-m", "dpaudit", "bisect", str(GALLERY / f"{config}.yaml"), package, "--only", name]
     command += ["--from", oldest, "--to", newest, "--seed", str(seed), "--no-pdf", "-q"]
     with tempfile.TemporaryDirectory() as folder:
@@ -219,9 +207,9 @@ def tables(options: argparse.Namespace) -> list[Table]:
             columns={"audited releases": texts("states"), "first good release": texts("named"), "s": mean(SECONDS)},
             cases=[
                 Expected(
-                    cells=(name, search[-1]),
+                    cells=(name, search.split()[-1]),
                     measure=partial(bisected, name),
-                    right=partial(all_have, "named", search[-1]),
+                    right=partial(all_have, "named", search.split()[-1]),
                 )
                 for name, search in SEARCHES.items()
             ],

@@ -39,17 +39,8 @@ from dpaudit.numerics import Array, bisect
 from measure import Case, Column, Outcome, Outcomes, Table, run
 
 DELTA, LEVEL = 1e-5, 0.05
-BOUNDS = (
-    "independent",
-    "coins",
-    "number",
-    "thresholds",
-    "half",
-    "published",
-    "independent, mu",
-    "coins, mu",
-    "number, mu",
-)
+BOUNDS = "independent", "coins", "number", "thresholds", "half", "published"
+MU_BOUNDS = "independent, mu", "coins, mu", "number, mu"
 LINES = {"coins": "coins", "fixed": "number", "1000:100": "number", "1000:20": "number"}
 Law = Callable[[np.random.Generator, int, int], tuple[Array, Array]]  # scores of n0 and of n1
 
@@ -211,7 +202,7 @@ def _each(middle: Callable[[Any], float]) -> dict[str, Column]:
     def column(name: str, _: Case, outcomes: Outcomes) -> str:
         return f"{middle([one[name] for one in outcomes]):.3f}" if name in outcomes[0] else ""
 
-    return {name: partial(column, name) for name in BOUNDS}
+    return {name: partial(column, name) for name in (*BOUNDS, *MU_BOUNDS)}
 
 
 def tables(options: argparse.Namespace) -> list[Table]:

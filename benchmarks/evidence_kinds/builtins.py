@@ -95,27 +95,6 @@ MECHANISMS: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
     },
     "geometric_by_trials": ("pure(epsilon=1)", "pure(epsilon=0.5)", {"most": 10}, {**_BIT, "bounds": [0, 10]}),
 }
-_RIGHT = {
-    *("gaussian", "laplace", "geometric", "discrete_gaussian", "snapping", "truncated_geometric", "laplace_parallel"),
-    *("spinner", "spinner_and_coin", "kary_response", "rappor", "one_time_rappor", "exponential", "noisy_max_1"),
-    *(
-        "dp_gd",
-        "dp_sgd",
-        "synthetic_marginals",
-        "synthetic_histogram",
-        "synthetic_mst",
-        "synthetic_privbayes",
-        "synthetic_rounds",
-        "synthetic_pate",
-        "noisy_max_2",
-        "svt_1",
-        "svt_2",
-        "numerical_svt",
-        "noisy_histogram_1",
-        "noisy_sum",
-        "subsampled_gaussian",
-    ),
-}
 _FAST = ["threshold", "histogram", "events", "logistic"]  # cheap attacks, for audits that always make all trials
 _TRIALS = {"sequential": 180, "fixed": 300}
 _SEED = 11
@@ -130,7 +109,7 @@ def _config(name: str) -> dict[str, Any]:
         "claim": claim if method == "sequential" else stricter,
         "mechanism": {"builtin": mechanism, "params": params},
         "pairs": _pairs(mechanism, {"most": 2 if method == "sequential" else 1, **search}),
-        "attacks": "auto" if method == "sequential" and mechanism not in _RIGHT else _FAST,
+        "attacks": "auto" if method == "sequential" and not BUILTIN[mechanism]().private else _FAST,
         "trials": _TRIALS[method],
         "method": method,
         "seed": _SEED,

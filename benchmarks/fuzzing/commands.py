@@ -49,6 +49,22 @@ claim: gaussian(mu=1)
 mechanism: {command: [sh, -c, "touch RAN; cat"]}
 pairs: [{d0: [0], d1: [1]}]
 """
+_COMMANDS = """\
+run c.yaml --dry-run --no-code --trials 50 --confidence 0.9 --seed 1 -x
+run c.yaml --format json --jobs 1 --each -k noise --no-pdf --dry-run
+replay r.json --no-code --dry-run --trials 10 --seed 2 --folder .
+report r.json
+report r.json c.yaml s.csv
+scores s.csv --independence runs --claim gaussian(mu=1) --delta 1e-5 --seed 1
+scores s.csv --independence canaries --assuming gaussian --confidence 0.9
+convert gaussian(mu=1) pure(epsilon=1) --delta 1e-5
+convert zcdp(rho=0.5) --epsilon 1
+plan pure(epsilon=1) pure(epsilon=2) --power 0.8 --confidence 0.9
+list attacks
+list configs
+sweep pydp --only Count --time 1m
+schema
+--version"""
 
 
 class _Screen(io.StringIO):
@@ -119,34 +135,7 @@ class CommandLine(Target):
         (folder / "s.csv").write_text("score,included\n" + "".join(f"{i % 7},{i % 2}\n" for i in range(40)))
         result = audit(Gaussian(1.0), "gaussian(mu=1)", Pair([0], [1]), trials=60, seed=0, confidence=0.95)
         result.to_json(folder / "r.json")
-        self.samples = [
-            ["run", "c.yaml", "--dry-run", "--no-code", "--trials", "50", "--confidence", "0.9", "--seed", "1", "-x"],
-            ["run", "c.yaml", "--format", "json", "--jobs", "1", "--each", "-k", "noise", "--no-pdf", "--dry-run"],
-            ["replay", "r.json", "--no-code", "--dry-run", "--trials", "10", "--seed", "2", "--folder", "."],
-            ["report", "r.json"],
-            ["report", "r.json", "c.yaml", "s.csv"],
-            [
-                "scores",
-                "s.csv",
-                "--independence",
-                "runs",
-                "--claim",
-                "gaussian(mu=1)",
-                "--delta",
-                "1e-5",
-                "--seed",
-                "1",
-            ],
-            ["scores", "s.csv", "--independence", "canaries", "--assuming", "gaussian", "--confidence", "0.9"],
-            ["convert", "gaussian(mu=1)", "pure(epsilon=1)", "--delta", "1e-5"],
-            ["convert", "zcdp(rho=0.5)", "--epsilon", "1"],
-            ["plan", "pure(epsilon=1)", "pure(epsilon=2)", "--power", "0.8", "--confidence", "0.9"],
-            ["list", "attacks"],
-            ["list", "configs"],
-            ["sweep", "pydp", "--only", "Count", "--time", "1m"],
-            ["schema"],
-            ["--version"],
-        ]
+        self.samples = [line.split() for line in _COMMANDS.splitlines()]
 
     def attempt(self, rng: Random) -> str:
         words = list(self.samples[rng.integers(len(self.samples))])

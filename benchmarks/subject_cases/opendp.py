@@ -32,6 +32,12 @@ def _subject(make: Callable[[], Any], settings: dict[str, Any]) -> Subject:
         return opendp.subject(make(), **settings)
 
 
+def _made(
+    name: str, make: Callable[..., Any], *arguments: Any, settings: dict[str, Any] | None = None, **named: Any
+) -> Made:
+    return name, functools.partial(make, *arguments, **named), settings or {}
+
+
 def _atom(dp: Any, kind: str) -> Any:
     return dp.atom_domain(T=kind, nan=False) if kind.startswith("f") else dp.atom_domain(T=kind)
 
@@ -40,18 +46,18 @@ def _noise(dp: Any) -> Iterator[Made]:
     """Yield noise on one number."""
     for kind in ("i32", "i64", "u32", "u64", "f32", "f64"):
         space = _atom(dp, kind), dp.absolute_distance(T=kind)
-        yield f"make_laplace, {kind}", functools.partial(dp.m.make_laplace, *space, 2.0), {}
-        yield f"make_gaussian, {kind}", functools.partial(dp.m.make_gaussian, *space, 2.0), {}
+        yield _made(f"make_laplace, {kind}", dp.m.make_laplace, *space, 2.0)
+        yield _made(f"make_gaussian, {kind}", dp.m.make_gaussian, *space, 2.0)
     for kind in ("i32", "u32", "i64"):
         space = _atom(dp, kind), dp.absolute_distance(T=kind)
-        yield f"make_geometric, {kind}", functools.partial(dp.m.make_geometric, *space, 2.0), {}
+        yield _made(f"make_geometric, {kind}", dp.m.make_geometric, *space, 2.0)
     space = _atom(dp, "i32"), dp.absolute_distance(T="i32")
-    yield "make_geometric, i32, bounds", functools.partial(dp.m.make_geometric, *space, 2.0, bounds=(0, 10)), {}
+    yield _made("make_geometric, i32, bounds", dp.m.make_geometric, *space, 2.0, bounds=(0, 10))
     space = _atom(dp, "f64"), dp.absolute_distance(T="f64")
-    yield "make_canonical_noise, f64", functools.partial(dp.m.make_canonical_noise, *space, 1.0, (1.0, 1e-6)), {}
+    yield _made("make_canonical_noise, f64", dp.m.make_canonical_noise, *space, 1.0, (1.0, 1e-6))
     space = _atom(dp, "i32"), dp.absolute_distance(T="i32")
     for words, measure in (("pure", dp.max_divergence()), ("zCDP", dp.zero_concentrated_divergence())):
-        yield f"make_noise, i32, {words}", functools.partial(dp.m.make_noise, *space, measure, 2.0), {}
+        yield _made(f"make_noise, i32, {words}", dp.m.make_noise, *space, measure, 2.0)
 
 
 def _vectors(dp: Any) -> Iterator[Made]:
@@ -59,22 +65,10 @@ def _vectors(dp: Any) -> Iterator[Made]:
     for kind in ("i32", "f32", "f64"):
         domain = dp.vector_domain(_atom(dp, kind))
         sized = dp.vector_domain(_atom(dp, kind), size=4)
-        yield (
-            f"make_laplace, vector of {kind}",
-            functools.partial(dp.m.make_laplace, domain, dp.l1_distance(T=kind), 2.0),
-            {},
-        )
-        yield (
-            f"make_gaussian, 4 of {kind}",
-            functools.partial(dp.m.make_gaussian, sized, dp.l2_distance(T=kind), 2.0),
-            {},
-        )
+        yield _made(f"make_laplace, vector of {kind}", dp.m.make_laplace, domain, dp.l1_distance(T=kind), 2.0)
+        yield _made(f"make_gaussian, 4 of {kind}", dp.m.make_gaussian, sized, dp.l2_distance(T=kind), 2.0)
     domain = dp.vector_domain(_atom(dp, "i32"))
-    yield (
-        "make_geometric, vector of i32",
-        functools.partial(dp.m.make_geometric, domain, dp.l1_distance(T="i32"), 2.0),
-        {},
-    )
+    yield _made("make_geometric, vector of i32", dp.m.make_geometric, domain, dp.l1_distance(T="i32"), 2.0)
 
 
 def _selection(dp: Any) -> Iterator[Made]:
@@ -86,61 +80,37 @@ def _selection(dp: Any) -> Iterator[Made]:
             for monotonic in (False, True):
                 space = scores, dp.linf_distance(T=kind, monotonic=monotonic)
                 label = f"vector of {kind}, {words}{', monotonic' if monotonic else ''}"
-                yield f"make_noisy_max, {label}", functools.partial(dp.m.make_noisy_max, *space, measure, 2.0), {}
-                yield (
-                    f"make_noisy_top_k, {label}",
-                    functools.partial(dp.m.make_noisy_top_k, *space, measure, 2, 2.0),
-                    {},
-                )
-    numbers = dp.vector_domain(_atom(dp, "i32")), dp.symmetric_distance()
-    yield (
-        "make_private_quantile, i32",
-        functools.partial(dp.m.make_private_quantile, *numbers, dp.max_divergence(), [0, 5, 10], 0.5, 2.0),
-        {},
-    )
-    floats = dp.vector_domain(_atom(dp, "f64"), size=20), dp.symmetric_distance()
-    yield (
-        "make_private_quantile, 20 of f64",
-        functools.partial(dp.m.make_private_quantile, *floats, dp.max_divergence(), [0.0, 5.0, 10.0], 0.5, 2.0),
-        {"d_in": 2},
-    )
+                yield _made(f"make_noisy_max, {label}", dp.m.make_noisy_max, *space, measure, 2.0)
+                yield _made(f"make_noisy_top_k, {label}", dp.m.make_noisy_top_k, *space, measure, 2, 2.0)
+    quantile, how = dp.m.make_private_quantile, (dp.symmetric_distance(), dp.max_divergence())
+    numbers, floats = dp.vector_domain(_atom(dp, "i32")), dp.vector_domain(_atom(dp, "f64"), size=20)
+    yield _made("make_private_quantile, i32", quantile, numbers, *how, [0, 5, 10], 0.5, 2.0)
+    few, two = [0.0, 5.0, 10.0], {"d_in": 2}
+    yield _made("make_private_quantile, 20 of f64", quantile, floats, *how, few, 0.5, 2.0, settings=two)
 
 
 def _responses(dp: Any) -> Iterator[Made]:
     """Yield randomised responses."""
-    yield "make_randomized_response_bool", functools.partial(dp.m.make_randomized_response_bool, 0.75), {}
-    yield "make_randomized_response, String", functools.partial(dp.m.make_randomized_response, ["a", "b", "c"], 0.6), {}
+    yield _made("make_randomized_response_bool", dp.m.make_randomized_response_bool, 0.75)
+    yield _made("make_randomized_response, String", dp.m.make_randomized_response, ["a", "b", "c"], 0.6)
     bits = dp.bitvector_domain(max_weight=2), dp.discrete_distance()
-    yield "make_randomized_response_bitvec", functools.partial(dp.m.make_randomized_response_bitvec, *bits, f=0.5), {}
-    yield "make_randomized_response, i32", functools.partial(dp.m.make_randomized_response, [1, 2, 3], 0.6), {}
+    yield _made("make_randomized_response_bitvec", dp.m.make_randomized_response_bitvec, *bits, f=0.5)
+    yield _made("make_randomized_response, i32", dp.m.make_randomized_response, [1, 2, 3], 0.6)
 
 
 def _counts(dp: Any) -> Iterator[Made]:
     """Yield noise with a threshold on mappings from keys to counts."""
     for key, kind in (("String", "i32"), ("i32", "f64")):
         domain = dp.map_domain(_atom(dp, key), _atom(dp, kind))
-        inner = dp.absolute_distance(T=kind)
-        threshold = 10.0 if kind == "f64" else 10
-        yield (
-            f"make_laplace_threshold, {key} to {kind}",
-            functools.partial(dp.m.make_laplace_threshold, domain, dp.l01inf_distance(inner), 2.0, threshold=threshold),
-            {},
-        )
-        yield (
-            f"make_gaussian_threshold, {key} to {kind}",
-            functools.partial(
-                dp.m.make_gaussian_threshold, domain, dp.l02inf_distance(inner), 2.0, threshold=threshold
-            ),
-            {},
-        )
+        inner, words = dp.absolute_distance(T=kind), f"{key} to {kind}"
+        space1, space2 = (domain, dp.l01inf_distance(inner)), (domain, dp.l02inf_distance(inner))
+        least = 10.0 if kind == "f64" else 10
+        yield _made(f"make_laplace_threshold, {words}", dp.m.make_laplace_threshold, *space1, 2.0, threshold=least)
+        yield _made(f"make_gaussian_threshold, {words}", dp.m.make_gaussian_threshold, *space2, 2.0, threshold=least)
     domain = dp.map_domain(_atom(dp, "String"), _atom(dp, "u32"))
-    yield (
-        "make_alp_queryable, String to u32",
-        functools.partial(
-            dp.m.make_alp_queryable, domain, dp.l01inf_distance(dp.absolute_distance(T="u32")), 1.0, 24, 24
-        ),
-        {"release": _asked},
-    )
+    space1 = domain, dp.l01inf_distance(dp.absolute_distance(T="u32"))
+    asked = {"release": _asked}
+    yield _made("make_alp_queryable, String to u32", dp.m.make_alp_queryable, *space1, 1.0, 24, 24, settings=asked)
 
 
 def _asked(queryable: Any) -> list[float]:

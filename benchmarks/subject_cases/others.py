@@ -5,7 +5,6 @@ Each function returns functions that make the subjects, and raises ImportError i
 
 from __future__ import annotations
 
-import copy
 import functools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -162,18 +161,12 @@ def of_pydp() -> dict[str, Callable[[], Subject]]:
     return {name: functools.partial(pydp.subject, getattr(laplacian, name), **arguments[name]) for name in arguments}
 
 
-METADATA: dict[str, Any] = {
-    "": {
-        "shop": {
-            "sales": {
-                "max_ids": 2,
-                "censor_dims": False,
-                "user": {"type": "int", "private_id": True},
-                "region": {"type": "string"},
-                "amount": {"type": "float", "lower": 0.0, "upper": 10.0},
-            }
-        }
-    }
+SALES: dict[str, Any] = {
+    "max_ids": 2,
+    "censor_dims": False,
+    "user": {"type": "int", "private_id": True},
+    "region": {"type": "string"},
+    "amount": {"type": "float", "lower": 0.0, "upper": 10.0},
 }
 """A table in which each user may contribute two rows to each group."""
 
@@ -188,17 +181,11 @@ QUERIES = (
 GROUPED = "SELECT region, COUNT(*) AS n FROM shop.sales GROUP BY region"
 
 IRISES: dict[str, Any] = {
-    "": {
-        "flowers": {
-            "iris": {
-                "row_privacy": True,
-                "censor_dims": False,
-                "petal": {"type": "float", "lower": 0.0, "upper": 7.0},
-                "sepal": {"type": "float", "lower": 4.0, "upper": 8.0},
-                "species": {"type": "string"},
-            }
-        }
-    }
+    "row_privacy": True,
+    "censor_dims": False,
+    "petal": {"type": "float", "lower": 0.0, "upper": 7.0},
+    "sepal": {"type": "float", "lower": 4.0, "upper": 8.0},
+    "species": {"type": "string"},
 }
 """Each flower is a row, and the species are public."""
 
@@ -234,19 +221,19 @@ def of_smartnoise_sql() -> dict[str, Callable[[], Subject]]:
     import sklearn  # noqa: F401
     import snsql  # noqa: F401
 
-    found: dict[str, Callable[[], Subject]] = {
-        query: functools.partial(smartnoise_sql.subject, query, METADATA) for query in QUERIES
+    return {
+        **{query: functools.partial(_on_sales, query, SALES) for query in QUERIES},
+        f"{GROUPED}, rare groups censored": functools.partial(_on_sales, GROUPED, {**SALES, "censor_dims": True}),
+        **{query: functools.partial(_on_irises, query) for query in OF_IRISES},
     }
-    censored = copy.deepcopy(METADATA)
-    censored[""]["shop"]["sales"]["censor_dims"] = True
-    found[f"{GROUPED}, rare groups censored"] = functools.partial(smartnoise_sql.subject, GROUPED, censored)
-    for query in OF_IRISES:
-        found[query] = functools.partial(_on_irises, query)
-    return found
+
+
+def _on_sales(query: str, sales: dict[str, Any]) -> Subject:
+    return smartnoise_sql.subject(query, {"": {"shop": {"sales": sales}}})
 
 
 def _on_irises(query: str) -> Subject:
-    return smartnoise_sql.subject(query, IRISES, pairs=[irises()])
+    return smartnoise_sql.subject(query, {"": {"flowers": {"iris": IRISES}}}, pairs=[irises()])
 
 
 def of_tumult() -> dict[str, Callable[[], Subject]]:

@@ -13,7 +13,6 @@ from dpaudit.result.summary import allowed_rate
 from dpaudit.result.values import PairRow, Witness
 from dpaudit.result.words import quotation
 from dpaudit.rounding import NOT_KNOWN, at_least, at_most, count
-from dpaudit.values import OUTPUT
 from dpaudit_reports.blocks import Code, Span, Strong, bare
 from dpaudit_reports.verdicts import fresh
 
@@ -120,7 +119,7 @@ def subject(found: Witness) -> str:
     condition = found.described.condition
     if condition is None or found.described.nearly:
         return f"The output was in the region ({found.region.replace(': ', ' ')})"
-    if condition.feature == OUTPUT and condition.values:
+    if condition.of_output:
         return f"The output is {condition.values}"
     return f"{quotation(str(condition))} was true"
 

@@ -81,6 +81,11 @@ class Condition:
         return f"{name} {values}" if values else f"{'not: ' * self.negated}{name}"
 
     @property
+    def of_output(self) -> bool:
+        """Whether the condition says which values the output itself has."""
+        return self.feature == OUTPUT and self.values != ""
+
+    @property
     def values(self) -> str:
         """The values of the feature in words, such as "above 3"; "" for a statement."""
         if self.listed is not None:  # integers keep all digits

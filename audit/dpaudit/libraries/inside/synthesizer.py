@@ -10,7 +10,7 @@ import inspect
 import numbers
 import os
 import sys
-from importlib import import_module, metadata, util
+from importlib import import_module, metadata
 from typing import Any
 
 TYPE_CHECKING = False
@@ -142,18 +142,7 @@ def _module(name: str, beside: str) -> Any:
     with open(path, "rb") as file:
         digest = hashlib.sha256(os.fsencode(path) + b"\0" + file.read()).hexdigest()[:16]
     key = "_dpaudit_generator_" + os.path.basename(name)[:-3] + "_" + digest
-    if key not in sys.modules:
-        spec = util.spec_from_file_location(key, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = util.module_from_spec(spec)
-        sys.modules[key] = module
-        try:
-            spec.loader.exec_module(module)
-        except BaseException:
-            del sys.modules[key]
-            raise
-    return sys.modules[key]
+    return sys.modules[key] if key in sys.modules else _worker.from_file(key, path)
 
 
 def facts(made: Generator, d_in: Any = 1) -> JsonObject:
