@@ -70,14 +70,7 @@ def test_the_most_serious_outcome_decides(config: Path, command: Command) -> Non
     one = CONFIG.replace("400", "60").replace("\n", "\n    ")
     other, short = one.replace("sigma: 1.0", "sigma: 0.3"), one.replace("60", "5").replace("noise", "short")
     config.write_text(f"audits:\n  - {one}\n  - {other.replace('noise', 'bad')}\n  - {short}\n")
-    done = command("run", "c.yaml", "--no-pdf", "--confirm", "never")
-    assert done.exit_code == 1
-    assert (
-        "1 of 3 claims refuted.  If all 3 claims were true, this command would refute one or more of them"
-        in done.stdout
-    )
-    assert "with probability at most 5 %." in done.stdout
-    assert "e-BH" not in done.stdout
+    assert command("run", "c.yaml", "--no-pdf", "--confirm", "never").exit_code == 1
     config.write_text(f"audits:\n  - {one}\n  - {short}\n")
     done = command("run", "c.yaml", "--no-pdf")
     assert done.exit_code == 3

@@ -14,7 +14,7 @@ from dpaudit.claims import GaussianDP, PureDP
 from dpaudit.config.files import read_configs
 from dpaudit.config.planned import ConfigError
 from dpaudit.config.versions import side_by_side, with_requirements
-from dpaudit.running import CommandMechanism, MechanismError
+from dpaudit.running import CommandMechanism
 
 GOOD = """\
 name: sum
@@ -117,27 +117,6 @@ def from_python(tmp_path: Path, code: str, reference: str, **keys: Any) -> Any:
     )
     (audit,) = read_configs([tmp_path / "c.yaml"])
     return audit
-
-
-@pytest.mark.parametrize(
-    ("code", "reference", "message"),
-    [
-        ("", "mine.py:release", "mine.py has no object 'release'"),
-        ("release = 3", "mine.py:release", "must be a callable .* got int"),
-        ("", "other.py:release", "the file other.py does not exist in"),
-    ],
-)
-def test_a_mechanism_that_cannot_be_had_is_named(tmp_path: Path, code: str, reference: str, message: str) -> None:
-    with pytest.raises(MechanismError, match=message):
-        from_python(tmp_path, code, reference).load()
-
-
-def test_a_factory_that_refuses_its_parameters_is_named(tmp_path: Path) -> None:
-    audit = from_python(tmp_path, "def make(a): raise ValueError('a is odd')", "mine.py:make", params={"a": 1})
-    with pytest.raises(
-        MechanismError, match=r"calling mine.py:make with params \{'a': 1\} raised ValueError: a is odd"
-    ):
-        audit.load()
 
 
 def test_the_claim_may_come_from_the_mechanism(tmp_path: Path) -> None:

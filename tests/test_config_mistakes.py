@@ -92,8 +92,9 @@ CONFIG_MISTAKES: dict[str, tuple[tuple[str, str], int, str]] = {
     "misspelt function": (python("goood"), 2, "mine.py has no object 'goood'; did you mean good?"),
     "module for a file": ((BUILTIN, "  python: mine:good\n"), 2, "did you mean the file mine.py?  Write mine.py:OBJECT"),
     "misspelt library": ((BUILTIN, "  python: nunpy.f:g\n"), 2, "No module named 'nunpy'; did you mean numpy?"),
+    "no such file": ((BUILTIN, "  python: other.py:good\n"), 2, "the file other.py does not exist in"),
     "no object": ((BUILTIN, "  python: mine.py\n"), 2, "must read package.module:object or file.py:object, got 'mine.py'"),
-    "factory that raises": (python("Factory\n  params: {a: 0}"), 2, "division by zero, at mine.py:13, in __init__: self.a = 1 / a"),
+    "factory that raises": (python("Factory\n  params: {a: 0}"), 2, "calling mine.py:Factory with params {'a': 0} raised ZeroDivisionError: division by zero, at mine.py:13, in __init__: self.a = 1 / a"),
     "file that raises": ((BUILTIN, "  python: raises.py:f\n"), 2, "KeyError: 2, at raises.py:2: y = x[2]"),
     "file with a syntax error": ((BUILTIN, "  python: open.py:f\n"), 2, "'(' was never closed (open.py, line 1)"),
     "function that raises": (python("fails"), 3, "on run 0 of d0, at mine.py:8, in helper: return d[5]"),
@@ -225,16 +226,6 @@ PYTHON_MISTAKES: dict[str, tuple[Callable[[], object], type[Exception], str]] = 
         lambda: audit(noisy, "pure(epsilon=1)", PAIR, detect=1.2, seed=0),  # type: ignore[arg-type]
         TypeError,
         "factors such as 1.2 are for assert_private, got 1.2",
-    ),
-    "confidence in percent": (
-        lambda: audit(noisy, "pure(epsilon=1)", PAIR, confidence=95, seed=0),
-        ValueError,
-        "confidence must lie strictly between 0 and 1, got 95; did you mean 0.95?",
-    ),
-    "trials are no whole number": (
-        lambda: audit(noisy, "pure(epsilon=1)", PAIR, trials=1.5, seed=0),  # type: ignore[arg-type]
-        ValueError,
-        "trials must be a whole number",
     ),
     "delta forgotten": (lambda: ApproxDP(1.0), TypeError, "write ApproxDP(epsilon=..., delta=...)"),  # type: ignore[call-arg]
     "one argument": (lambda: audit(lambda d: 1, "pure(epsilon=1)", PAIR, seed=0), MechanismError, "takes (d), but a mechanism is called with (dataset, rng)"),

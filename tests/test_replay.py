@@ -40,7 +40,10 @@ def violation(request: pytest.FixtureRequest) -> AuditResult:
 
 
 def test_a_violation_shows_again(violation: AuditResult) -> None:
-    """Fails by chance < 1 in 10**6: 300 runs show the violation, and there are 1,000."""
+    """Fails by chance < 1 in 10**6: 300 runs show the violation, and there are 1,000.
+
+    By the union bound, one of two replays confirms a false alarm with probability at most `CONFIRMED`.
+    """
     found = replay(violation, noisy, [Pair([0], [0.1]), PAIR], **FAST, trials=1000, seed=4)
     assert found.refuted
     assert found.reproduced
@@ -303,15 +306,6 @@ def test_rounding_errors_of_accountants_are_no_other_claim() -> None:
 @batched
 def _noisy(dataset: list[float], n: int, rng: np.random.Generator) -> Any:
     return rng.normal(len(dataset), 1.0, n)
-
-
-def test_a_replay_in_python_compares_the_pair() -> None:
-    pair = Pair([0], [0, 1], "add_remove", "one more")
-    result = audit(_noisy, GaussianDP(1.0), pair, attacks="median_clipped", trials=40, seed=1)
-    assert replay(result, _noisy, pair, attacks="median_clipped", trials=40, seed=2).changes == ()
-    other = Pair([0], [0, 2], "add_remove", "one more")
-    (words,) = replay(result, _noisy, other, attacks="median_clipped", trials=40, seed=2).changes
-    assert words.startswith("code or datasets have changed since the audit: d1 (sha256 ")
 
 
 def test_a_replay_in_a_test_compares_the_claim_and_the_violation_to_detect(

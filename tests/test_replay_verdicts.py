@@ -74,16 +74,6 @@ def test_runs_that_a_replay_suggests_decide(alarm: AuditResult) -> None:
     assert again(alarm, noise(1.8), trials=n, seed=100).refuted
 
 
-def test_the_p_value_of_a_replay_allows_for_a_second_replay(alarm: AuditResult) -> None:
-    """By the union bound, one of two replays confirms a false alarm with probability at most `CONFIRMED`."""
-    found = again(alarm, noise(1.3), trials=250, seed=1)
-    counts = found.counts
-    y = counts.n1 - counts.false_negatives
-    exact = p_value(GaussianDP(1.0), counts.false_positives, counts.n0, y, counts.n1)
-    assert found.p_value == pytest.approx(2 * exact)
-    assert found.refuted == (exact <= CONFIRMED / 2)
-
-
 def test_an_extended_replay_goes_on_until_it_decides(alarm: AuditResult) -> None:
     found = again(alarm, noise(1.3), trials=250, seed=1, extend=True)
     assert 1 < found.looks < 7  # not the last interim analysis

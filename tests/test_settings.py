@@ -12,15 +12,7 @@ from dpaudit import ExecutionSettings, Pair, audit, audit_one_run, plan, replay
 from dpaudit.catalogue import Gaussian
 from dpaudit.cli.options import RunOptions
 from dpaudit.config.models import AuditConfig
-from dpaudit.settings import (
-    BACKENDS,
-    DEFAULTS,
-    FAILURES,
-    METHODS,
-    POWER,
-    AuditSettings,
-    default_jobs,
-)
+from dpaudit.settings import BACKENDS, DEFAULTS, FAILURES, METHODS, POWER, AuditSettings, default_jobs
 from dpaudit.testing import assert_private
 from dpaudit.testing.session import Settings
 
@@ -101,6 +93,7 @@ def test_one_process_here_and_all_of_a_cluster() -> None:
     ("wrong", "message"),
     [
         ({"trials": 0}, "trials must be at least 1, got 0"),
+        ({"trials": 1.5}, "trials must be a whole number"),
         ({"confidence": 95.0}, "confidence must lie strictly between 0 and 1, got 95.0; did you mean 0.95\\?"),
         ({"method": "best"}, "method must be sequential or fixed, got 'best'"),
         ({"method": "fixed", "observe_time": True}, "observe_time needs method sequential, got fixed"),

@@ -164,22 +164,6 @@ def test_a_store_is_used_by_one_process_at_a_time_and_freed_by_its_death(tmp_pat
         assert store.get(0, 0, 1) == ([1.0], [2.0])
 
 
-def test_a_store_continued_with_another_identity_always_reports_it(tmp_path: Path) -> None:
-    with Store(tmp_path / "s", {"code": "a", "seed": "0"}) as store:
-        store.put(0, 0, *block(3))
-    with Store(tmp_path / "s", {"code": "b", "seed": "0"}, anyway=True) as store:
-        store.get(0, 0, 3)
-        (_, words) = store.words(5)
-        assert "held the trials of another audit (resume=anyway): since trial 3, these parts differ: code" in words
-        store.put(0, 3, *block(3))
-    with Store(tmp_path / "s", {"code": "b", "seed": "0"}) as store:
-        assert store.trials == {0: 6}
-        store.get(0, 0, 3)
-        assert words in store.words(5)
-    with pytest.raises(StoreError, match=r"These parts differ:\n  code \(b in the store, a now\)"):
-        Store(tmp_path / "s", {"code": "a", "seed": "0"})
-
-
 def test_other_files_are_refused_and_left_unchanged(tmp_path: Path) -> None:
     def audited(store: str, seed: int) -> AuditResult:
         return stored(Gaussian(1.0), tmp_path / store, trials=20, seed=seed)

@@ -170,11 +170,9 @@ def test_pure_and_approximate_claims_compose_exactly() -> None:
         (PureDP(0.7).repeated(2), product(one, one)),
         (PureDP(0.7).repeated(5), product(one, product(product(one, one), product(one, one)))),
         (PureDP(0.7).repeated(2).repeated(2), product(product(one, one), product(one, one))),
+        (compose(PureDP(0.7), PureDP(0.3), PureDP(0.7)), product(one, product(two, one))),
+        (compose(ApproxDP(epsilon=0.2, delta=0.01), PureDP(0.7)), product(leak, one)),
     ]
-    from dpaudit.claims import compose
-
-    cases.append((compose(PureDP(0.7), PureDP(0.3), PureDP(0.7)), product(one, product(two, one))))
-    cases.append((compose(ApproxDP(epsilon=0.2, delta=0.01), PureDP(0.7)), product(leak, one)))
     for claim, pair in cases:
         for alpha in np.linspace(0, 1, 101):
             assert claim.beta(float(alpha)) == pytest.approx(neyman_pearson(*pair, float(alpha)), abs=TOLERANCE)

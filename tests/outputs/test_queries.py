@@ -15,14 +15,7 @@ from dpaudit.learning import Learner
 from dpaudit.learning.attack import resolve_attacks
 from dpaudit.outputs import Outputs, PartsEncoding
 from dpaudit.outputs.parts import parts_of
-from dpaudit.outputs.queries import (
-    Condition,
-    Nearness,
-    Queries,
-    Targets,
-    chosen_queries,
-    proposed,
-)
+from dpaudit.outputs.queries import Condition, Nearness, Queries, Targets, chosen_queries, proposed
 from dpaudit.outputs.tables import Table
 from dpaudit.pairs.pair import target_rows
 from dpaudit.result.values import Counts, Witness

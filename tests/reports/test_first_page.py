@@ -53,13 +53,8 @@ LATER = {"counted": "later", "alpha_lower": 0.041, "alpha_upper": 0.083, "beta_l
 
 def counted(x: int, n0: int, y: int, n1: int) -> dict[str, Any]:
     """Return the fields of a region with x of n0 outputs of d0 and y of n1 of d1, under the claim G_1."""
-    counts = dataclasses.replace(
-        sample.violation().witness.counts,
-        false_positives=x,
-        n0=n0,
-        false_negatives=n1 - y,
-        n1=n1,
-    )
+    whole = sample.violation().witness.counts
+    counts = dataclasses.replace(whole, false_positives=x, n0=n0, false_negatives=n1 - y, n1=n1)
     claimed = float(GaussianDP(1.0).beta(x / n0))
     return {"counts": counts, "alpha": x / n0, "beta": 1 - y / n1, "claimed_beta": claimed}
 
