@@ -18,6 +18,7 @@ BEGIN, END = "<!-- keys: begin -->", "<!-- keys: end -->"
 SECTIONS = {
     "AuditConfig": "An audit",
     "MechanismConfig": "mechanism",
+    "ServiceConfig": "http",
     "PairConfig": "An entry of pairs",
     "SearchConfig": "search",
 }

@@ -65,7 +65,7 @@ def test_a_file_may_hold_many(tmp_path: Path) -> None:
         (("mu=1", "mu=-1"), "c.yaml:2: claim: mu must be finite and >= 0, got -1.0"),
         (("sigma: 1.0", "sigma: -1"), "c.yaml:3: mechanism: params do not fit builtin gaussian: sigma must be > 0, got -1"),
         (("builtin: gaussian", "python: 7"), "c.yaml:4: mechanism.python must be text, got 7"),
-        (("  builtin: gaussian\n", ""), "c.yaml:3: mechanism: must have exactly one of the keys python, command, builtin and library"),
+        (("  builtin: gaussian\n", ""), "c.yaml:3: mechanism: must have exactly one of the keys python, command, builtin, library, http"),
         (("builtin: gaussian", "command: [./p]"), "c.yaml:3: mechanism: params and batched are not allowed with command"),
         (
             ("  params: {", "  requires: [numpy]\n  params: {"),

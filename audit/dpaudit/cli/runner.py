@@ -90,7 +90,7 @@ class Runner:
 
     def __post_init__(self) -> None:
         if not self.options.quiet:
-            logger = logging.getLogger("dpaudit.environments")
+            logger = logging.getLogger("dpaudit.running")
             logger.handlers, logger.propagate = [_ToStderr()], False
             logger.setLevel(logging.INFO)
 

@@ -17,6 +17,7 @@ from dpaudit.libraries.configured import GENERATORS, LIBRARIES, LibraryCall, che
 from dpaudit.running.command import CommandMechanism
 from dpaudit.running.processes import TIMEOUT
 from dpaudit.running.requirements import check_version, project_name
+from dpaudit.running.service import Service
 from dpaudit.running.worker import is_standard
 from dpaudit.settings import (
     CERTAIN,
@@ -36,6 +37,14 @@ from dpaudit.values import JsonObject
 
 FROM_MECHANISM = "from mechanism"  # value of `claim` that selects the claim in the mechanism's attribute `claim`
 REPORTED = "reported"  # value of `claim` that tests what interactive sessions report to have spent
+
+
+KINDS = ("python", "command", "builtin", "library", "http")  # keys of a mechanism, of which a config has exactly one
+
+
+def _as_text(value: object) -> object:
+    """Return the text of a whole number, which a path of one part may be."""
+    return str(value) if type(value) is int else value
 
 
 def builtin_mechanism(name: str, params: JsonObject | None) -> Any:
@@ -59,8 +68,32 @@ def builtin_mechanism(name: str, params: JsonObject | None) -> Any:
         raise ValueError(f"params do not fit builtin {name}: {error}") from None
 
 
+class ServiceConfig(Strict):
+    """A service behind HTTP; `$NAME` in url, headers and body stands for an environment variable."""
+
+    url: str = Field(description="address; {dataset} and {seed} in it are replaced")
+    method: str = Field("", description="POST if there is a body, otherwise GET")
+    headers: dict[str, str] = Field({}, description='such as {Authorization: "Bearer $TOKEN"}')
+    body: Any = Field(None, description='JSON, in which the texts "{dataset}" and "{seed}" are replaced; the dataset')
+    output: Annotated[str, BeforeValidator(_as_text)] = Field(
+        "", description="path of the output in the JSON answer, such as value or rows.0.count; all of it if omitted"
+    )
+    rate: Number | None = Field(None, gt=0, description="maximum number of requests in a second")
+    budget: Annotated[int | str | None, BeforeValidator(whole)] = Field(
+        None, description="maximum number of requests, or the path of what is left of a budget in each answer"
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> ServiceConfig:
+        self.service(TIMEOUT)
+        return self
+
+    def service(self, timeout: float) -> Service:
+        return Service(**self.model_dump(), timeout=timeout)
+
+
 class MechanismConfig(Strict):
-    """The mechanism to audit: exactly one of `python`, `command`, `builtin` and `library`."""
+    """The mechanism to audit: exactly one of `python`, `command`, `builtin`, `library` and `http`."""
 
     python: str | None = Field(
         None, description="package.module:object, or path/to/file.py:object relative to the config"
@@ -74,6 +107,7 @@ class MechanismConfig(Strict):
         "{dataset} or {dataset.csv} that an argument names, and prints its output; {seed} is a fresh seed",
     )
     builtin: str | None = Field(None, description=f"one of {', '.join(BUILTIN)}")
+    http: ServiceConfig | None = Field(None, description="a service: each run is one request")
     library: str | None = Field(
         None, description=f"one of {', '.join(LIBRARIES)}; `call` makes the mechanism, its claim and its pairs"
     )
@@ -101,8 +135,8 @@ class MechanismConfig(Strict):
 
     @model_validator(mode="after")
     def _one_of(self) -> MechanismConfig:
-        if [self.python, self.command, self.builtin, self.library].count(None) != 3:
-            raise ValueError("must have exactly one of the keys python, command, builtin and library")
+        if sum(getattr(self, kind) is not None for kind in KINDS) != 1:
+            raise ValueError(f"must have exactly one of the keys {', '.join(KINDS)}")
         self._check_library()
         if self.python is not None and is_standard(module := self.python.rpartition(":")[0]):
             raise ValueError(
@@ -113,6 +147,8 @@ class MechanismConfig(Strict):
             raise ValueError("requires and python_version are allowed with python and library only")
         if self.command is not None and (self.params is not None or self.batched):
             raise ValueError("params and batched are not allowed with command; put arguments in the command itself")
+        if self.http is not None and (self.params is not None or self.batched or self.observe_time):
+            raise ValueError("params, batched and observe_time are not allowed with http")
         if self.command is not None:
             CommandMechanism(self.command, one_shot=self.one_shot)
         elif self.one_shot:
@@ -282,7 +318,7 @@ class AuditConfig(Strict):
 
     @model_validator(mode="after")
     def _fits_together(self) -> AuditConfig:
-        if self.memory is not None and self.mechanism.builtin is not None:
+        if self.memory is not None and (self.mechanism.builtin or self.mechanism.http):
             raise ValueError("memory is allowed with mechanism.python and mechanism.command only; remove it")
         if self.memory is not None and self.mechanism.observe_time:
             raise ValueError("memory cannot be combined with mechanism.observe_time; remove one of them")
@@ -294,8 +330,11 @@ class AuditConfig(Strict):
             )
         if self.mechanism.library is None and any(pair.from_library for pair in self.pairs):
             raise ValueError("pairs: from_library is allowed with mechanism.library only")
-        if self.claim == FROM_MECHANISM and self.mechanism.command is not None:
-            raise ValueError(f'claim: "{FROM_MECHANISM}" is not allowed with mechanism.command; state the claim here')
+        silent = [kind for kind in ("command", "http") if getattr(self.mechanism, kind) is not None]
+        if self.claim == FROM_MECHANISM and silent:
+            raise ValueError(
+                f'claim: "{FROM_MECHANISM}" is not allowed with mechanism.{silent[0]}; state the claim here'
+            )
         return self
 
 

@@ -127,6 +127,11 @@ class PlannedAudit:
         mechanism = self.config.mechanism
         if mechanism.command is not None:
             return f"the program {shlex.join(mechanism.command)}, in {self.place}, {_MAY_RUN_INPUTS}"
+        if mechanism.http is not None:
+            service = mechanism.http.service(self.config.timeout)
+            secrets = ", ".join(service.variables)
+            given = f" and the environment variables {secrets}" if secrets else ""
+            return f"the service {service.address}, which gets the datasets{given}"
         if mechanism.library is not None:
             origin = (
                 f" (from {self.place})" if self._generates and file_beside(mechanism.call or "", self.place) else ""
@@ -222,6 +227,8 @@ class PlannedAudit:
         if config.command is not None:
             one_shot, timeout = config.one_shot, self.config.timeout
             return CommandMechanism(config.command, one_shot=one_shot, timeout=timeout, cwd=folder, memory=memory)
+        if config.http is not None:
+            return config.http.service(self.config.timeout)
         address, params, named, code = config.python, config.params, "", ""
         if called := config.library_call(folder, raises=self.failures_end_runs):
             address, params, folder = called.address(isolated=config.isolated), called.params, called.folder

@@ -11,7 +11,7 @@ from dpaudit.claims.comparison import pair_curves, violates
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.pairs.pair import Pair, check_relation
 from dpaudit.result.base_evidence import MAX_PAIRS
-from dpaudit.running import CommandMechanism, IsolatedMechanism
+from dpaudit.running import CommandMechanism, IsolatedMechanism, Service
 from dpaudit.running.backends import on_this_machine
 from dpaudit.running.foreign import MechanismError, check_supported
 from dpaudit.running.mechanisms import Batched, resolved
@@ -140,6 +140,8 @@ def limited(mechanism: object, settings: AuditSettings) -> object:
     if (memory := check_memory(settings.memory)) is None:
         return mechanism
     check_supported()
+    if isinstance(mechanism, Service):
+        raise ValueError("memory limits programs and functions, not a service; remove it")
     if isinstance(mechanism, CommandMechanism | IsolatedMechanism):
         return mechanism.with_memory(memory)
     if not on_this_machine():

@@ -30,7 +30,7 @@ from dpaudit.running import CommandMechanism, IsolatedMechanism, MechanismError
 from dpaudit.running.fresh_process import NotPossible, sent
 from dpaudit.running.identity import Beginning, OutputsFingerprint
 from dpaudit.running.outcomes import in_words
-from dpaudit.running.runs import ExecutionSettings, one_shot
+from dpaudit.running.runs import ExecutionSettings, costly
 from dpaudit.running.sampler import Sampler
 from dpaudit.running.store import StoreError
 from dpaudit.running.streams import stream
@@ -81,6 +81,7 @@ class Collector:
     trials: int = field(default=0, init=False)  # number of runs made on each dataset so far, summed over all pairs
     spent: list[int] = field(init=False)  # number of trials made on each pair
     failure: str = field(default="", init=False)  # the failure that ended the audit; "" if there was none
+    ended: str = field(default="", init=False)  # how a budget of the mechanism ended; "" if it did not
     dropped: dict[int, str] = field(default_factory=dict, init=False)  # pair index -> failure that ended its trials
     last_pair: int | None = field(default=None, init=False)  # index of the pair on which a failure ended the audit
     interrupted: bool = field(default=False, init=False)  # whether the user interrupted the audit
@@ -102,7 +103,7 @@ class Collector:
     @property
     def open(self) -> bool:
         """Whether further trials can be made."""
-        return self.trials < self.allowed and not self.failure and not self.void
+        return self.trials < self.allowed and not self.failure and not self.ended and not self.void
 
     @property
     def void(self) -> str:
@@ -130,13 +131,18 @@ class Collector:
                 "on successful runs only (use failures: outcome to audit the failures as well)"
             )
             found.append(Reason(words, WarningCode.RETRIED))
+        if with0.repeated + with1.repeated:
+            words = (
+                f"{with0.repeated} requests with d0 and {with1.repeated} with d1 were sent again after a pause, since "
+                "the service was busy or did not answer: the claim was tested on the answers"
+            )
+            found.append(Reason(words, WarningCode.RETRIED))
         return found
 
     @property
     def slow(self) -> bool:
         """Whether runs take so long, or outputs so much memory, that fresh runs are as few as those of the proof."""
-        one_by_one = one_shot(self.sampler.mechanism)
-        return one_by_one or self.sampler.seconds_per_run > _SLOW or min(self.most) < _FEW
+        return costly(self.sampler.mechanism) or self.sampler.seconds_per_run > _SLOW or min(self.most) < _FEW
 
     def compared(self, pair: int, side: int) -> list[Output]:
         """Return as many of the first outputs as one of `CHECKPOINTS` says, which are none if there are too few."""
@@ -279,6 +285,11 @@ class Collector:
                 self.outputs_fingerprint.add(pair, start, (outputs0, outputs1))
                 self.beginning.add(pair, (outputs0, outputs1))
                 self._remember(pair, (outputs0, outputs1), bytes_each)
+            if (block or self.trials) and (spent := [outcome for outcome in outcomes if outcome.spent]):
+                self.ended = f"the mechanism {spent[0].failure}"
+                runs = f"the verdict rests on the {self.trials + complete:,} runs per dataset before"
+                self.notes.append(f"{self.ended}; {runs}")
+                failures = []
         except OutputError as error:
             failures.insert(0, f"gave an output that cannot be read: {error}")
         except (SystemExit, GeneratorExit) as error:  # raised by methods of an output, such as `__array__`

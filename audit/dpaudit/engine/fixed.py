@@ -67,7 +67,7 @@ class FixedAudit:
         for outputs0, outputs1 in self._blocks(allowed, progress):
             self._counts += [bin_counts(side) for side in learner.score_counted(outputs0, outputs1)]
         # if the frozen pair fails, no other pair can replace this pair, because the region is frozen for this pair only
-        collector.failure = collector.failure or collector.dropped.get(self.pair, "")
+        collector.failure = collector.failure or collector.ended or collector.dropped.get(self.pair, "")
 
     def _search(self, until: int, progress: ProgressCallback | None) -> None:
         """Learn on all pairs until `until` trials have been made, and choose the pair with the strongest evidence."""

@@ -11,5 +11,6 @@ except ImportError:
 from dpaudit.running.command import CommandMechanism
 from dpaudit.running.foreign import MechanismError
 from dpaudit.running.mechanisms import Batched, IsolatedMechanism, Mechanism, batched
+from dpaudit.running.service import Service
 
-__all__ = ["Batched", "CommandMechanism", "IsolatedMechanism", "Mechanism", "MechanismError", "batched"]
+__all__ = ["Batched", "CommandMechanism", "IsolatedMechanism", "Mechanism", "MechanismError", "Service", "batched"]

@@ -34,7 +34,7 @@ from dpaudit.text import masked_command
 from dpaudit.values import Dataset, Json, JsonObject, Output
 
 SEEDS = 2**53  # upper limit of seeds (exclusive); a JSON reader with float64 numbers reads smaller seeds exactly
-_SMALL_SEEDS = 2**31 - 1  # upper limit of {seed}: some awks and shells take larger seeds for this one
+SMALL_SEEDS = 2**31 - 1  # upper limit of {seed}: some awks and shells take larger seeds for this one
 _FILLED = re.compile(r"\{(seed|dataset|dataset\.json|dataset\.csv)\}")  # parts of words that a one-shot run replaces
 
 
@@ -129,7 +129,7 @@ class CommandMechanism(Program):
             Status: If a one-shot program ends with an exit status other than 0.
         """
         if self.one_shot:
-            return [self._one_run(dataset, int(rng.integers(_SMALL_SEEDS))) for _ in range(n)]
+            return [self._one_run(dataset, int(rng.integers(SMALL_SEEDS))) for _ in range(n)]
         return self._answered(dataset, n, rng)[1]
 
     def start(self) -> None:
@@ -167,7 +167,7 @@ class CommandMechanism(Program):
     def _sent(self, value: Any, *, csv: bool = False) -> str:
         """Return a value as JSON, or a dataset as CSV."""
         try:
-            return _as_csv(_plain(value)) if csv else json.dumps(_plain(value), allow_nan=False)
+            return _as_csv(as_json(value)) if csv else json.dumps(as_json(value), allow_nan=False)
         except TypeError as error:
             raise MechanismError(f"the dataset cannot be sent to {self.address}: {error}") from None
 
@@ -213,7 +213,7 @@ class CommandMechanism(Program):
         )
         elapsed = perf_counter() - began
         try:
-            answer: Json = json.loads(text, object_hook=_special)
+            answer: Json = json.loads(text, object_hook=read_special)
         except (ValueError, RecursionError) as error:
             raise child.failed(f"answered with a line that is not JSON ({error}): {quoted_start(text)}") from None
         if isinstance(answer, dict) and "error" in answer:
@@ -275,7 +275,7 @@ def read_output(text: str) -> Output:
     that a number after a label is a number.
     """
     try:
-        return json.loads(text, object_hook=_special)
+        return json.loads(text, object_hook=read_special)
     except (ValueError, RecursionError):
         lines = [_read_line(line) for line in text.splitlines() if line.strip()]
     return lines[0] if len(lines) == 1 else lines or None
@@ -285,7 +285,7 @@ def _read_line(line: str) -> Output:
     words: list[Output] = []
     for word in [line] if line.lstrip()[:1] in ("{", "[", '"') else line.replace(",", " ").split():
         value: Output = word
-        for read in (lambda text: json.loads(text, object_hook=_special), float):
+        for read in (lambda text: json.loads(text, object_hook=read_special), float):
             with suppress(ValueError, RecursionError):
                 value = read(word)
                 break
@@ -311,7 +311,7 @@ def _as_csv(dataset: Any) -> str:
 _FLOAT, _BYTES = "$float", "$bytes"
 
 
-def _plain(value: Any) -> Any:
+def as_json(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         value = value.tolist()
     if isinstance(value, float):
@@ -323,15 +323,15 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         if wrong := [key for key in value if not isinstance(key, str)]:
             raise TypeError(f"keys must be text, got {wrong[0]!r}")
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: as_json(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [as_json(item) for item in value]
     if hasattr(value, "columns") and hasattr(value, "to_dict"):  # data frames of pandas and polars
-        return {str(name): _plain(value[name].to_list()) for name in value.columns}
+        return {str(name): as_json(value[name].to_list()) for name in value.columns}
     raise TypeError(f"a {type(value).__qualname__} has no JSON form")
 
 
-def _special(found: dict[str, object]) -> object:
+def read_special(found: dict[str, object]) -> object:
     key, text = next(iter(found.items()), ("", None))
     if len(found) != 1 or key not in (_FLOAT, _BYTES) or not isinstance(text, str):
         return found

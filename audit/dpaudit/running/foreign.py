@@ -47,6 +47,10 @@ class Status(Exception):
     """Raised if a program or a service ends a run with a status other than success, which an analyst may see."""
 
 
+class BudgetSpent(Exception):
+    """Raised in place of a run if no further run is allowed.  The audit ends, and its verdict rests on earlier runs."""
+
+
 THIS_PROCESS = "measured in dpaudit's process, around each call of the mechanism"
 ENVIRONMENT = "measured in the private environment, around each call of the mechanism"
 REPORTED = "reported by the program"
@@ -201,6 +205,7 @@ class SideEffects:
     changed: str = ""  # the dataset that the mechanism changed in place, such as "d0", or ""
     failed: int = 0  # number of failed runs, or of failed calls of a batched mechanism
     lost: int = 0  # number of times that a worker died or could not return outputs, so that runs were retried
+    repeated: int = 0  # number of requests that a service did not answer, so that they were sent again
     clock: str = ""  # how running times were measured, one of CLOCKS, or "" if they were not observed
 
     def __add__(self, other: SideEffects) -> SideEffects:

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.running import Batched, CommandMechanism, IsolatedMechanism, MechanismError
+from dpaudit.running import Batched, CommandMechanism, IsolatedMechanism, MechanismError, Service
 from dpaudit.running.fingerprint import address, module_file
 from dpaudit.running.foreign import memory_limited
 from dpaudit.running.mechanisms import PythonMechanism, resolved
@@ -77,6 +77,8 @@ def sent(mechanism: object) -> object:
     """Return a form of the mechanism for new processes. Call this function before the first run."""
     if isinstance(mechanism, CommandMechanism | IsolatedMechanism):
         return mechanism
+    if isinstance(mechanism, Service):
+        raise NotPossible("a new process would ask the same service")
     if isinstance(mechanism, PythonMechanism):
         return replace(mechanism, folder=mechanism.folder.resolve())
     # If a module holds the plain function, and other code made the batched mechanism, the mechanism has no name.

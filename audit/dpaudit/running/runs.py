@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from dpaudit.outputs import Raised, Timed, as_alone, types_of
-from dpaudit.running import CommandMechanism, IsolatedMechanism, Mechanism
+from dpaudit.running import CommandMechanism, IsolatedMechanism, Mechanism, Service
 from dpaudit.running.foreign import (
     THIS_PROCESS,
+    BudgetSpent,
     MechanismError,
     RunTimeout,
     SideEffects,
@@ -89,6 +90,7 @@ class Outcome:
 
     outputs: RawOutputs
     failure: str = ""  # description of the failure with the run, or "" if no run failed
+    spent: bool = False  # whether the failure is the end of a budget
     side_effects: SideEffects = field(default_factory=SideEffects)
     types: frozenset[str] = frozenset()  # types that a shared call gave to all its outputs (`outputs.types_of`)
 
@@ -96,6 +98,11 @@ class Outcome:
 def one_shot(mechanism: object) -> bool:
     """Whether each run of a mechanism is a program of its own."""
     return isinstance(mechanism, CommandMechanism) and mechanism.one_shot
+
+
+def costly(mechanism: object) -> bool:
+    """Whether a run costs so much that an audit makes few runs beside its proof."""
+    return one_shot(mechanism) or isinstance(mechanism, Service)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +150,7 @@ class Runs:
     def __call__(self) -> Outcome:
         """Make the runs, inside `kept_global_randomness`.  Only KeyboardInterrupt propagates."""
         mechanism = resolved(self.mechanism)
+        before = mechanism.repeated if isinstance(mechanism, Service) else 0
         seed_global_randomness(self.seed, self.pair, self.side, self.start)
         with (
             watched(randomness=self.start == 0) as side_effects,
@@ -155,6 +163,7 @@ class Runs:
                 outcome = self._one_by_one_elsewhere(mechanism, timeout, side_effects)
             else:
                 outcome = self._one_by_one(mechanism, timeout, side_effects)
+        side_effects.repeated = mechanism.repeated - before if isinstance(mechanism, Service) else 0
         side_effects.moved_to = side_effects.moved_to or str(getattr(self.mechanism, "moved_to", ""))
         return replace(outcome, side_effects=side_effects)
 
@@ -191,6 +200,8 @@ class Runs:
                     side_effects.changed = f"d{self.side}"
                 if error is None:
                     break
+                if isinstance(error, BudgetSpent):
+                    return Outcome(outputs, f"ended: {error}", spent=True)
                 side_effects.failed += 1
                 if not self._goes_on(error):
                     break

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from dpaudit.outputs import OutputError, refuse_mixed_types, types_of
 from dpaudit.pairs.pair import Pair, distinct
+from dpaudit.running import Service
 from dpaudit.running.backends import called_elsewhere, dask_workers
 from dpaudit.running.foreign import SideEffects, advice
 from dpaudit.running.mechanisms import resolved
@@ -144,7 +145,11 @@ class Sampler:
             for a, b in cuts
         ]
         limited = limited_here(tasks[0])  # a memory limit set in this process would also limit the audit itself
-        slow = self.jobs != 1 and self.seconds_per_run * 2 * (stop - start) > _WORTH_SENDING
+        slow = (
+            self.jobs != 1
+            and not isinstance(self.mechanism, Service)
+            and self.seconds_per_run * 2 * (stop - start) > _WORTH_SENDING
+        )
         if slow or limited:  # the clock would include the time to start workers
             parts = _elsewhere(tasks, self.jobs)
         else:
@@ -217,10 +222,11 @@ def _elsewhere(tasks: list[Runs], jobs: int) -> list[Outcome]:
 def _joined(parts: list[Outcome]) -> Outcome:
     """Join outcomes in order, up to the first failure."""
     blocks: list[RawOutputs] = []
-    failure, side_effects, types = "", SideEffects(), frozenset[str]()
+    failure, spent, side_effects, types = "", False, SideEffects(), frozenset[str]()
     for part in parts:
         blocks.append(part.outputs)
-        failure, side_effects, types = part.failure, side_effects + part.side_effects, types | part.types
+        failure, spent = part.failure, part.spent
+        side_effects, types = side_effects + part.side_effects, types | part.types
         if failure:
             break
     outputs = blocks[0]
@@ -231,4 +237,4 @@ def _joined(parts: list[Outcome]) -> Outcome:
         else:
             lists = (block.tolist() if isinstance(block, np.ndarray) else block for block in blocks)
             outputs = list(itertools.chain.from_iterable(lists))
-    return Outcome(outputs, failure, side_effects, types)
+    return Outcome(outputs, failure, spent, side_effects, types)
