@@ -94,7 +94,7 @@ class ReportedLaw:
     """
 
     name: ClassVar[str] = "reported_law"
-    first_fit: ClassVar[int] = 3  # an analyst's conclusion is a score before anything was learned
+    first_fit: ClassVar[int] = 1  # an analyst's conclusion is a score before anything was learned
     sees: ClassVar[str] = "natural"
     calibrated: ClassVar[bool] = True
     automatic: ClassVar[bool] = False

@@ -68,7 +68,7 @@ _CHOSEN = 2  # analysts of a portfolio; each costs sessions
 _BEYOND = (0.02, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.5, 4.0, 6.0)  # nats beyond the report at which analysts stop
 _PATIENCE = 12  # refusals in a row after which an analyst gives up
 _ERROR = 1.0  # standard errors by which an estimated difference is reduced before analysts are compared
-_PLANNED = (1.0, 0.6)  # shares of the estimated difference on which bets are planned
+_PLANNED = 0.85  # share of the estimated difference on which a bet is planned
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,21 +326,24 @@ def _stopping(
     best: Design | None = None
     learned = session_ratio(first, second, rng)
     for beyond in _BEYOND:
-        stops = [[_stop(*path, beyond) for path in side] for side in paths]
-        survived = np.array([0.0 if stop is None else np.exp(-stop[0]) for stop in stops[0]])
-        modelled = np.array([0.0 if stop is None else np.exp(-stop[1]) for stop in stops[0]])
-        cleared = np.array([stop is not None for stop in stops[1]], dtype=float)
-        p, q = float(survived.mean()), float(modelled.mean() + cleared.mean()) / 2
-        variance = float((survived - modelled).var() + survived.var() + cleared.var()) / 4
+        stops = [np.array([_stop(*path, beyond) for path in side]) for side in paths]
+        spent, evidence = np.concatenate(stops).T
+        modelled = 2 * np.exp(-spent) / (1 + np.exp(-evidence)), 2 / (1 + np.exp(evidence))
+        seen = np.exp(-stops[0][:, 0]), np.isfinite(stops[1][:, 0]).astype(float)
+        apart = modelled[0] - modelled[1]
+        noise = float(seen[0].var() + seen[1].var()) / len(first) + 1e-9
+        contradicted = (float(apart.mean()) - float(seen[0].mean() - seen[1].mean())) ** 2
+        doubt = float(apart.var()) / len(apart) + max(0.0, contradicted - 4 * noise)
+        share = noise / (noise + doubt)
+        p, q = (share * float(a.mean()) + (1 - share) * float(b.mean()) for a, b in zip(modelled, seen, strict=True))
         p, q = (min(max(rate, 0.005), 0.995) for rate in (p, q))
-        growth = _growth(p, max(q, min(p, q + _ERROR * math.sqrt(variance / len(survived)))))
+        growth = _growth(p, max(q, min(p, q + _ERROR * math.sqrt(share * doubt))))
         if best is None or growth > best.growth:
             name = f"{title}, until {beyond:g} nats beyond the report, against d{1 - order}"
             logs = float(np.log(q / p)), float(np.log((1 - q) / (1 - p)))
-            middle, apart = (p + q) / 2, (p - q) / 2
-            events = [(middle + share * apart, middle - share * apart) for share in _PLANNED if apart > 0.005]
-            curves = [TabulatedTradeoff(alpha=(0.0, 1 - p, 1.0), beta=(1.0, q, 0.0)) for p, q in events]
-            best = Design(growth, order, UntilClear(name, again, group, learned, beyond, *logs), tuple(curves))
+            p, q = (p + q) / 2 + _PLANNED * (p - q) / 2, (p + q) / 2 - _PLANNED * (p - q) / 2
+            curves = (TabulatedTradeoff(alpha=(0.0, 1 - p, 1.0), beta=(1.0, q, 0.0)),) if p > q + 0.01 else ()
+            best = Design(growth, order, UntilClear(name, again, group, learned, beyond, *logs), curves)
     return [] if best is None else [best]
 
 
@@ -353,10 +356,10 @@ def _path(ratio: SessionRatio, transcript: Sequence[Any]) -> tuple[Any, Any]:
     return np.cumsum(gains), np.array([step[3] for step in transcript], dtype=float)
 
 
-def _stop(evidence: Any, spent: Any, beyond: float) -> tuple[float, float] | None:
-    """Return (spent, evidence) when the evidence first exceeds the report by some nats; None if it never does."""
+def _stop(evidence: Any, spent: Any, beyond: float) -> tuple[float, float]:
+    """Return (spent, evidence) when the evidence first exceeds the report by some nats; infinite if it never does."""
     places = np.flatnonzero(evidence > spent + beyond)
-    return (float(spent[places[0]]), float(evidence[places[0]])) if len(places) else None
+    return (float(spent[places[0]]), float(evidence[places[0]])) if len(places) else (math.inf, math.inf)
 
 
 def _growth(p: float, q: float) -> float:
