@@ -212,6 +212,44 @@ def test_an_assertion_in_a_test_suite() -> None:
         assert_audit("reported", lambda **given: audit_interactive(FreeOnes, **how, **given))
 
 
+class Children(Answers):
+    """Each of two children says once how many records its half of the ages has: log 3 in all, by parallel parts."""
+
+    queries = ("how many?",)
+    shared = False
+
+    def __init__(self, dataset: Sequence[int], rng: np.random.Generator) -> None:
+        self.ages, self.seeds = dataset, rng.integers(2**31, size=2)
+        self.opened = 0
+
+    def child(self) -> Children:
+        child = Children([age for age in self.ages if age // 50 == self.opened], np.random.default_rng(1))
+        child.rng = np.random.default_rng(self.seeds[0 if self.shared else self.opened])
+        self.opened += 1
+        return child
+
+    def ask(self, query: str) -> int:
+        if not hasattr(self, "rng"):
+            raise Refused("ask a child")
+        answer = len(self.ages) + int(np.subtract(*self.rng.geometric(1 - math.exp(-LOSS), 2)))
+        del self.rng
+        return answer
+
+
+class SharedSeed(Children):
+    """Wrong: both children have the same noise, so the difference of their answers is exact."""
+
+    shared = True
+
+
+def test_children_are_asked_at_the_same_time() -> None:
+    """The right one fails by chance < 1 in 10**6.  Neither reports."""
+    settings: dict[str, Any] = {"pairs": Pair([20, 60], [20, 60, 70]), "seed": 1, "confirm": "never"}
+    claim = PureDP(LOSS)
+    assert audit_interactive(SharedSeed, claim, sessions=60, **settings).violated
+    assert not audit_interactive(Children, claim, sessions=60, confidence=1 - 1e-7, **settings).violated
+
+
 class Strange(Answers):
     """Answers with objects, dicts and errors, reports less than before, and never ends."""
 

@@ -19,6 +19,7 @@ from dpaudit.numerics import Array, fit_logistic, linear
 from dpaudit_attacks.known_noise import KnownNoise
 
 Transcript = tuple[Any, ...]
+Sides = tuple[Sequence[Transcript], Sequence[Transcript]]
 Ratio = Callable[[Sequence[Transcript]], Array]
 _FEW = 32  # values or messages with at most so many different texts are learned as frequencies
 _CELLS = (2, 4, 12)  # cells of histograms of answers whose law is not known
@@ -30,22 +31,37 @@ _PILOT = 40  # sessions that a conclusion counts as, when it is corrected by fre
 
 @dataclass(frozen=True, slots=True)
 class SessionLaw:
-    """Log-likelihood ratios of transcripts, from laws of answers and frequencies of outcomes."""
+    """Log-likelihood ratios of transcripts, from laws of answers and frequencies of outcomes.
+
+    Args:
+        earlier: Transcripts of both datasets from before the audit, to learn from.
+    """
 
     name: ClassVar[str] = "session_law"
     sees: ClassVar[str] = "natural"
+    calibrated: ClassVar[bool] = True
     automatic: ClassVar[bool] = False  # `audit_interactive` adds it
+    earlier: Sides = ((), ())
+
+    @property
+    def first_fit(self) -> int:
+        """The number of outputs at the first fit."""
+        return 1 if self.earlier[0] else 10
 
     def suits(self, outputs0: Sequence[Any], outputs1: Sequence[Any]) -> bool:
         """Return whether all outputs are transcripts of sessions."""
         return all(steps_of(output) is not None for side in (outputs0, outputs1) for output in side)
 
     def fit(self, outputs0: Sequence[Transcript], outputs1: Sequence[Transcript], rng: np.random.Generator) -> Ratio:
+        return _calibrated(self.learned, [*self.earlier[0], *outputs0], [*self.earlier[1], *outputs1], rng)
+
+    def learned(self, outputs0: Sequence[Transcript], outputs1: Sequence[Transcript], rng: Any) -> Ratio:
+        """Learn a ratio that is not calibrated."""
         return session_ratio(outputs0, outputs1, rng)
 
 
 @dataclass(frozen=True, slots=True)
-class SessionSums:
+class SessionSums(SessionLaw):
     """A logistic regression on sums and first answers of each query, for steps that depend on each other.
 
     The sums of two queries show what they share, such as a noisy threshold.  The difference of their first answers
@@ -53,14 +69,8 @@ class SessionSums:
     """
 
     name: ClassVar[str] = "session_sums"
-    sees: ClassVar[str] = "natural"
-    automatic: ClassVar[bool] = False  # `audit_interactive` adds it
 
-    def suits(self, outputs0: Sequence[Any], outputs1: Sequence[Any]) -> bool:
-        """Return whether all outputs are transcripts of sessions."""
-        return all(steps_of(output) is not None for side in (outputs0, outputs1) for output in side)
-
-    def fit(self, outputs0: Sequence[Transcript], outputs1: Sequence[Transcript], rng: np.random.Generator) -> Ratio:
+    def learned(self, outputs0: Sequence[Transcript], outputs1: Sequence[Transcript], rng: Any) -> Ratio:
         steps = [step for output in (*outputs0, *outputs1) for step in steps_of(output) or ()]
         queries = [query for query, _ in Counter(step[0] for step in steps).most_common(_QUERIES)]
 
@@ -110,7 +120,7 @@ class ReportedLaw:
         if all(output and output[-1][0] == "concludes" for output in (*kept0, *kept1)):
             excess = _conclusions(kept0, kept1, len(outputs0))
         else:
-            excess = _beyond_report(kept0, kept1, rng)
+            excess = _calibrated(_beyond_report, kept0, kept1, rng)
         top = _top(excess(kept0), excess(kept1), len(outputs0), len(outputs1))
 
         def score(outputs: Sequence[Transcript]) -> Array:
@@ -135,22 +145,32 @@ def _top(excess0: Array, excess1: Array, total0: int, total1: int) -> float:
     return float(max(0.0, ratios.max()))
 
 
-def _beyond_report(kept0: Sequence[Transcript], kept1: Sequence[Transcript], rng: np.random.Generator) -> Ratio:
-    """Learn the ratio of transcripts on d1 to those on d0 that survived, from out-of-fold ratios plus reports."""
+def _beyond_report(outputs0: Sequence[Transcript], outputs1: Sequence[Transcript], rng: np.random.Generator) -> Ratio:
+    """Learn the ratio of transcripts on d1 to those on d0, plus what they report."""
+    ratio = session_ratio(outputs0, outputs1, rng)
 
-    def columns(ratio: Ratio, outputs: Sequence[Transcript]) -> Array:
-        spent = [min((steps_of(output) or ((0, "", 0, 0.0),))[-1][3] or 0.0, _FAR) for output in outputs]
-        return np.column_stack([ratio(outputs), spent])
+    def spent(output: Transcript) -> float:
+        return min((steps_of(output) or ((0, "", 0, 0.0),))[-1][3] or 0.0, _FAR)
 
+    return lambda outputs: ratio(outputs) + np.array([spent(output) for output in outputs])
+
+
+def _calibrated(
+    learn: Callable[[Sequence[Transcript], Sequence[Transcript], np.random.Generator], Ratio],
+    outputs0: Sequence[Transcript],
+    outputs1: Sequence[Transcript],
+    rng: np.random.Generator,
+) -> Ratio:
+    """Learn a ratio, calibrated by a logistic curve that is fitted to ratios of transcripts in the other half."""
     held: tuple[list[Array], list[Array]] = [], []
-    for fold in range(2):
-        ratio = session_ratio(kept0[fold::2] or kept0, kept1[fold::2] or kept1, rng)
-        for some, kept in zip(held, (kept0, kept1), strict=True):
-            some.append(columns(ratio, kept[1 - fold :: 2]))
-    design = [np.concatenate(some).sum(axis=1, keepdims=True) for some in held]
+    for half in range(2):
+        ratio = learn(outputs0[half::2] or outputs0, outputs1[half::2] or outputs1, rng)
+        for some, side in zip(held, (outputs0, outputs1), strict=True):
+            some.append(ratio(side[1 - half :: 2]))
+    design = [np.concatenate(some)[:, None] for some in held]
     slope, intercept = fit_logistic(np.concatenate(design), len(design[0]))
-    final = session_ratio(kept0, kept1, rng)
-    return lambda outputs: np.asarray(max(float(slope[0]), 0.0) * columns(final, outputs).sum(axis=1) + intercept)
+    final = learn(outputs0, outputs1, rng)
+    return lambda outputs: np.asarray(max(float(slope[0]), 0.0) * final(outputs) + intercept)
 
 
 def _conclusions(kept0: Sequence[Transcript], kept1: Sequence[Transcript], total0: int) -> Ratio:

@@ -54,7 +54,7 @@ from dpaudit.result.model import AuditResult
 from dpaudit.running.foreign import MechanismError
 from dpaudit.running.identity import mechanism_name
 from dpaudit.running.outcomes import in_words
-from dpaudit.running.sessions import Analyst, NotReported, Opens, Sessions, Step, Visit
+from dpaudit.running.sessions import Analyst, NotReported, OfChild, Opens, Sessions, Step, Visit
 from dpaudit.running.streams import fresh_seed, stream
 from dpaudit.settings import AuditSettings
 from dpaudit_attacks.sessions import ReportedLaw, SessionLaw, SessionRatio, SessionSums, session_ratio
@@ -140,6 +140,7 @@ class Design:
     order: int  # 0 if the loss of d0 is tested, 1 for that of d1
     analyst: Analyst
     violations: tuple[TradeoffFunction, ...] = ()
+    attacks: tuple[SessionLaw, ...] = ()  # for claims about whole sessions, with what a pilot taught
 
 
 def audit_interactive(
@@ -160,7 +161,7 @@ def audit_interactive(
     Args:
         open_session: `(dataset, rng) -> session`.  A session has `ask(query) -> answer`, which raises `dpaudit.Refused`
             when it refuses, and optionally `spent`, the epsilon spent so far (a number or a function without
-            arguments), and `queries`, the schema.
+            arguments), `queries`, the schema, and `child()`, which opens a session within this one.
         claim: A claim about the whole session, or "reported": after every session, the privacy loss is at most what it
             reported, whichever queries were asked (pure DP, ex post).
         pairs: Pairs of neighbouring datasets.
@@ -189,17 +190,11 @@ def audit_interactive(
             "what sessions report is tested with one attack, and bets follow from a pilot: remove attacks, detect"
         )
     plain = Sessions(open_session, (), (), reported)
-    if queries is None:
-        with _pilot():
-            queries = getattr(plain.open(copy.deepcopy(pair_list[0].d0), stream(seed, "schema")), "queries", None)
-    if queries is None or not len(queries):
-        raise ValueError(
-            "the session has no attribute `queries`: pass the queries that may be asked, queries=[...], of any type"
-        )
-    plain = dataclasses.replace(plain, queries=tuple(queries))
+    plain = dataclasses.replace(plain, queries=_schema(plain, pair_list[0], queries, stream(seed, "schema")))
     most, piloted = max(PILOT, min(MOST, sessions // 4)), 0
     chosen: list[Pair] = []
     used: list[Analyst] = []
+    attacks: list[tuple[SessionLaw, ...]] = []
     violations: list[TradeoffFunction] = [] if detect is None else [detect]
     for number, pair in enumerate(pair_list):
         designs, made = _designs(plain, pair, claim, analysts, most, stream(seed, "pilot", number))
@@ -213,9 +208,12 @@ def audit_interactive(
             visits = Visit(first, analyst.name, reported), Visit(second, analyst.name)
             chosen.append(Pair(*visits, label=label))
             violations += design.violations
+            attacks.append(design.attacks)
     if len({analyst.name for analyst in used}) < len(used):
         raise ValueError(f"analysts must have different names, got {', '.join(one.name for one in used)}")
-    given: dict[str, Any] = {"attacks": ReportedLaw() if reported else [SessionLaw(), SessionSums()], **settings}
+    taught = attacks[0] if len(attacks) == 1 else ()  # analysts for whom pilots differ share untaught attacks
+    attack = ReportedLaw() if reported else (taught or (SessionLaw(), SessionSums()))
+    given: dict[str, Any] = {"attacks": attack, **settings}
     name = name or mechanism_name(open_session)
     result = audit_for(
         dataclasses.replace(plain, analysts=tuple(used)),
@@ -226,6 +224,21 @@ def audit_interactive(
     )
     provenance = dataclasses.replace(result.provenance, runs_before_evidence=piloted)
     return dataclasses.replace(result, provenance=provenance)
+
+
+def _schema(
+    mechanism: Sessions, pair: Pair, queries: Sequence[Any] | None, rng: np.random.Generator
+) -> tuple[Any, ...]:
+    """Return the queries that may be asked of a session, and of two children if it has such."""
+    with _pilot():
+        session = mechanism.open(copy.deepcopy(pair.d0), rng)
+        queries = getattr(session, "queries", None) if queries is None else queries
+    if queries is None or not len(queries):
+        raise ValueError(
+            "the session has no attribute `queries`: pass the queries that may be asked, queries=[...], of any type"
+        )
+    children = range(2 if hasattr(session, "child") else 0)
+    return (*queries, *(OfChild(child, query) for query in queries for child in children))
 
 
 def _designs(
@@ -245,10 +258,13 @@ def _designs(
     count = len(mechanism.queries)
     groups: list[tuple[int, ...]] = [(number,) for number in range(min(count, _GROUPS - 1))]
     groups += [tuple(range(count))] if count > 1 else []
+    of_children = [number for number, query in enumerate(mechanism.queries) if isinstance(query, OfChild)]
+    groups += [tuple(of_children)] if of_children else []
     found: list[Design] = []
     made = 0
     for group in groups:
         title = f"query {group[0]}" if len(group) == 1 else "all queries in turn"
+        title = "queries to two children in turn" if len(group) == len(of_children) else title
         again = Again(f"{title}, again and again", tuple(mechanism.queries[number] for number in group))
         asking = dataclasses.replace(mechanism, analysts=(again,))
         sides: tuple[list[Any], list[Any]] = [], []
@@ -281,17 +297,20 @@ def _pilot() -> Iterator[None]:
         raise MechanismError(f"a session of the pilot {in_words(error)}") from error
 
 
-def _whole(sides: Sequence[Sequence[Any]], again: Analyst, claim: TradeoffFunction, rng: np.random.Generator) -> Design:
+def _whole(
+    sides: tuple[list[Any], list[Any]], again: Analyst, claim: TradeoffFunction, rng: np.random.Generator
+) -> Design:
     """Estimate from a pilot how much sessions with a plain analyst violate a claim about the whole session.
 
     A score s, learned from one half, has in the other half the masses m e^-s / (1 + e^-s) and m / (1 + e^-s) on the two
     datasets, where m is the number of sessions with this score.  So rare scores are learned from both datasets.
     """
-    best, mean = Design(0.0, 0, again), 0.0
-    for attack in (SessionLaw(), SessionSums()):
+    both = SessionLaw(sides), SessionSums(sides)
+    best, mean = Design(0.0, 0, again, attacks=both), 0.0
+    for attack in both:
         scores: list[Any] = []
         for half in range(2):
-            fitted = attack.fit(sides[0][half::2], sides[1][half::2], rng)
+            fitted = attack.learned(sides[0][half::2], sides[1][half::2], rng)
             scores += [fitted(side[1 - half :: 2]) for side in sides]
         held = [np.concatenate(scores[side::2]) for side in range(2)]
         slope, intercept = fit_logistic(np.concatenate(held)[:, None], len(held[0]))
@@ -304,7 +323,7 @@ def _whole(sides: Sequence[Sequence[Any]], again: Analyst, claim: TradeoffFuncti
         if violates(curve, claim):
             law = Alternative(p=(laws := pair_laws(curve)[0])[0], q=laws[1], weight=1.0)
             growth = growth_rate(best_bet(law, claim), claim, law)
-            best = max(best, Design(growth, 0, again, (curve,)), key=lambda design: design.growth)
+            best = max(best, Design(growth, 0, again, (curve,), (attack,)), key=lambda design: design.growth)
     return best if best.growth > 0 else dataclasses.replace(best, growth=1e-9 * mean)
 
 

@@ -39,6 +39,13 @@ class Step(NamedTuple):
     spent: float | None  # epsilon that the session reports after the query; None if it reports nothing
 
 
+class OfChild(NamedTuple):
+    """A query to one of several children of a session, which `session.child()` opens at the first query to each."""
+
+    child: int
+    query: Any
+
+
 class Analyst(Protocol):
     """Chooses the queries of a session.  It is the same in all sessions of an audit, and keeps nothing between them.
 
@@ -71,7 +78,8 @@ class Sessions:
     conclusion of an analyst follows as ("concludes", number).
 
     Args:
-        open_session: Opens a session, with `ask(query)`, which raises `Refused`, and optionally `spent`.
+        open_session: Opens a session, with `ask(query)`, which raises `Refused`, and optionally `spent` and `child()`,
+            which opens a session within this one.
         queries: The schema: queries that analysts may ask.
         analysts: The analysts that visits name.
         reported: Whether the session must report what it has spent.
@@ -89,9 +97,15 @@ class Sessions:
         analyst: Any = next(analyst for analyst in self.analysts if analyst.name == visit.analyst)
         analyst = analyst.begin() if hasattr(analyst, "begin") else analyst
         history: list[Step] = []
+        children: dict[int, Any] = {}
         while len(history) < MAX_ASKS and (query := analyst.next(tuple(history), own)) is not None:
             try:
-                outcome, value = "answer", session.ask(query)
+                if not isinstance(query, OfChild):
+                    outcome, value = "answer", session.ask(query)
+                else:
+                    if query.child not in children:
+                        children[query.child] = session.child()
+                    outcome, value = "answer", children[query.child].ask(query.query)
             except Refused as error:
                 outcome, value = "refused", str(error)
             except Exception as error:  # the analyst sees it
