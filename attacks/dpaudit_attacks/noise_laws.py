@@ -287,18 +287,29 @@ _LAPLACE = _Noise(
 )
 
 
-def shrunken(z: Array) -> Array:
-    """Return the factors by which estimated differences are multiplied, so that they become posterior means."""
+def shrunken(z: Array) -> tuple[Array, float]:
+    """Return the factors that turn estimated differences into posterior means, and the log evidence for differences.
+
+    Args:
+        z: The estimated differences (d,), each with a normal error of variance 1.
+    """
     d = len(z)
-    shares = np.minimum(1.0, 2.0 ** np.arange(0, math.ceil(math.log2(d)) + 1) / d)[:, None, None]
+    shares = np.minimum(1.0, 2.0 ** np.arange(0, math.ceil(math.log2(d)) + 1) / d)
     variances = np.geomspace(0.25, max(4.0, 4 * float(np.max(z**2))), 24)[:, None]
-    with np.errstate(divide="ignore"):
-        differ = np.log(shares) - 0.5 * np.log1p(variances) + 0.5 * z**2 * variances / (1 + variances)
-        either = np.logaddexp(np.log1p(-shares), differ)  # log-likelihoods, relative to no difference at all
-    weights = either.sum(axis=2)
-    weights = np.exp(weights - logsumexp(weights))
-    factors = np.exp(differ - either) * variances / (1 + variances)
-    return np.asarray(np.einsum("sv,svj->j", weights, factors))
+    kept = variances / (1 + variances)
+    ratios = 0.5 * z**2 * kept - 0.5 * np.log1p(variances)  # log-likelihoods, relative to no difference at all
+
+    def either(share: float) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.logaddexp(np.log1p(-share), np.log(share) + ratios))
+
+    found = np.array([either(share).sum(axis=1) for share in shares])
+    total = float(logsumexp(found))
+    factors = np.zeros(d)
+    for share, weights in zip(shares, np.exp(found - total), strict=True):
+        if weights.max() > 1e-12:
+            factors += weights @ (np.exp(math.log(share) + ratios - either(share)) * kept)
+    return factors, total - math.log(found.size)
 
 
 def _fit_rows(outputs0: Array, outputs1: Array, *, noise: _Noise, one_scale: bool) -> FittedLaw | None:
@@ -316,7 +327,7 @@ def _fit_rows(outputs0: Array, outputs1: Array, *, noise: _Noise, one_scale: boo
             return None
         found = float(noise.log_density(rest0, scales).sum() + noise.log_density(rest1, scales).sum())
         differences = differences / scales
-        differences = differences * shrunken(differences / math.sqrt(1 / n0 + 1 / n1))
+        differences = differences * shrunken(differences / math.sqrt(1 / n0 + 1 / n1))[0]
     parameters = 2 * d + (1 if one_scale else d)
 
     def ratio(outputs: Array) -> Array:

@@ -271,6 +271,7 @@ ATTACKS: Mapping[str, Any] = {
     "threshold": _noisy_numbers,
     "time_and_output": _timed,
     "trees": noisy_vector,
+    "whitened": noisy_vector,
 }
 """Name of an attack -> mechanism."""
 

@@ -229,7 +229,7 @@ def test_shrunken_differences_are_posterior_means() -> None:
                 weight *= either
             total += weight
             means += weight * np.array(found)
-    assert shrunken(z) * z == pytest.approx(means / total, abs=1e-6)
+    assert shrunken(z)[0] * z == pytest.approx(means / total, abs=1e-6)
 
 
 @pytest.mark.parametrize("locations", [ONE, ALL], ids=["one", "all"])
