@@ -90,15 +90,14 @@ def frequencies(result: AuditResult) -> Frequencies | None:
     found = result.witness
     if found is None or not result.evidence.kind.of_pairs:
         return None
-    counts, most = found.counts, None
+    (hits0, n0, hits1, n1), most = found.counts.hits, None
     moving, later = intervals(found) is None, found.counted == "later" and not frozen(result)
-    hits1 = counts.n1 - counts.false_negatives
     if (frozen(result) or later) and not moving and not math.isnan(rate := allowed_rate(result)):
-        allowed = min(counts.n1, math.ceil(rate * counts.n1))
+        allowed = min(n1, math.ceil(rate * n1))
         if not later or (hits1 > allowed and 1 - found.beta_upper > rate):
             most = allowed
     runs, shown = "fresh runs" if fresh(result) else "runs", sides(result, found.pair)
-    return Frequencies(counts.false_positives, counts.n0, hits1, counts.n1, most, moving, later, runs, shown)
+    return Frequencies(hits0, n0, hits1, n1, most, moving, later, runs, shown)
 
 
 def counted(result: AuditResult, found: Frequencies) -> str:

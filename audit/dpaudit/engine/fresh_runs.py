@@ -208,12 +208,6 @@ class FreshRuns:
         return found
 
     @property
-    def rates(self) -> tuple[float, float]:
-        """Share of the outputs of d0 inside the region, and share of the outputs of d1 outside it."""
-        counts = self.counts
-        return counts.false_positives / max(1, counts.n0), counts.false_negatives / max(1, counts.n1)
-
-    @property
     def counts(self) -> Counts:
         """The counts of the region, as in `scores`."""
         return beyond(self.scores, self.threshold)
@@ -317,7 +311,7 @@ def _judged(fresh: FreshRuns, tested: TradeoffFunction, significance: float, run
         outcome: ConfirmationOutcome = "contradicted"
         found = Confirmation(outcome=outcome, reason=doubts[0], runs=runs, processes=fresh.processes)
         return Fresh(found)
-    p_value, (alpha, beta), reason = fresh.p_value(tested), fresh.rates, ""
+    p_value, (alpha, beta), reason = fresh.p_value(tested), fresh.counts.rates, ""
     if fresh.why:
         outcome, reason = "not confirmed", f"fresh runs were made in this process only: {fresh.why}"
     elif p_value <= significance:

@@ -219,7 +219,7 @@ def _looks(
             invalid = [str(error)]
         made = until
         p_value = min(p_value, share * fresh.p_value(tested))
-        needed = runs_to_confirm(tested, fresh.rates, fresh.counts.n0, level=level / 2)
+        needed = runs_to_confirm(tested, fresh.counts.rates, fresh.counts.n0, level=level / 2)
         hopeless = looks > 1 and math.isinf(needed)
         if not extend or invalid or p_value <= level or hopeless or looks > DOUBLINGS:
             notes = [f"fresh runs were made in this process only: {fresh.why}"] if fresh.why and not invalid else []

@@ -115,10 +115,10 @@ def lines_of(replay: Replay) -> list[str]:
     assert witness is not None
     rows = []
     for name, counts in (("in the result", witness.counts), ("fresh", replay.counts)):
-        x, n0, y, n1 = counts.false_positives, counts.n0, counts.n1 - counts.false_negatives, counts.n1
+        x, n0, y, n1 = counts.hits
         shares = percent(x / max(1, n0)), percent(y / max(1, n1))
         rows.append(f"  {name:<14s} d0 {x:,} of {n0:,} ({shares[0]}), d1 {y:,} of {n1:,} ({shares[1]})")
-    alpha = replay.counts.false_positives / max(1, replay.counts.n0)
+    alpha, _ = replay.counts.rates
     allowed = 1 - float(replay.result.claim.symmetrized().beta(alpha))
     looked = f" and {replay.looks} interim analyses" if replay.looks > 1 else ""
     lines = [

@@ -133,8 +133,7 @@ class CountedRegion:
 
     def p_value(self, claim: TradeoffFunction) -> float:
         """Return the p-value of a claim; it is exact if region and number of outputs were fixed beforehand."""
-        x, n0, z, n1 = self.outcome
-        return exact_binomial.p_value(claim, x, n0, n1 - z, n1)
+        return exact_binomial.p_value(claim, *beyond(self.scores, self.threshold).hits)
 
 
 def _chosen(

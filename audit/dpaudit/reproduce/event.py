@@ -287,8 +287,8 @@ def p_value(tested: Inequality, x: int, y: int, n: int) -> float:
 
 def strongest(claim: TradeoffFunction, counts: Counts) -> Inequality:
     """Return the inequality that the counts of the audit contradict most clearly."""
-    x, y = counts.false_positives, counts.n1 - counts.false_negatives
-    sides = [(False, x, counts.n0, y, counts.n1), (True, counts.n1 - y, counts.n1, counts.n0 - x, counts.n0)]
+    x, n0, y, n1 = counts.hits
+    sides = [(False, x, n0, y, n1), (True, n1 - y, n1, n0 - x, n0)]
     implied = (
         Inequality(epsilon=epsilon, delta=delta, flipped=flipped, x=a, n_first=n, y=b, n_second=m)
         for epsilon, delta in _implied(claim)

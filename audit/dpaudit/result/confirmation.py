@@ -133,9 +133,7 @@ def confirmation_words(found: Confirmation) -> str:
 
 def fresh_p_value(counts: Counts, claim: TradeoffFunction) -> float:
     """Return the p-value of a claim from the counts of fresh runs alone; see `ONE_SEQUENCE`."""
-    y = counts.n1 - counts.false_negatives
-    exact = exact_binomial.p_value(claim, counts.false_positives, counts.n0, y, counts.n1)
-    return min(1.0, exact * (1 + ONE_SEQUENCE))
+    return min(1.0, exact_binomial.p_value(claim, *counts.hits) * (1 + ONE_SEQUENCE))
 
 
 def bounds_significance(significance: float) -> float:
@@ -168,16 +166,13 @@ def runs_for_size(found: Confirmation, claim: TradeoffFunction, significance: fl
     counts = found.counts
     if counts is None or sizes_of(counts, claim, significance).refutes(claim):
         return None
-    rates = counts.false_positives / max(1, counts.n0), counts.false_negatives / max(1, counts.n1)
-    return runs_to_confirm(claim, rates, counts.n0, level=sizes_significance(significance))
+    return runs_to_confirm(claim, counts.rates, counts.n0, level=sizes_significance(significance))
 
 
 @lru_cache(maxsize=64)
 def sizes_of(counts: Counts, claim: TradeoffFunction, significance: float) -> Sizes:
     """Return which curves the fresh counts refute at once."""
-    y = counts.n1 - counts.false_negatives
-    level = sizes_significance(significance)
-    return Sizes.of(family_of(claim), counts.false_positives, counts.n0, y, counts.n1, significance=level)
+    return Sizes.of(family_of(claim), *counts.hits, significance=sizes_significance(significance))
 
 
 def band_of(sizes: Sizes, alpha: Array) -> Array:

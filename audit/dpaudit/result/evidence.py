@@ -20,7 +20,7 @@ from dpaudit.result.base_evidence import Counts, Evidence, Kind, check_bins, che
 from dpaudit.result.confirmation import WEAKEST_PARAMETER, Confirmation
 from dpaudit.result.scores_evidence import ScoresEvidence
 from dpaudit.result.sequential_evidence import OnlineEvidence, SequentialEvidence
-from dpaudit.result.values import Curve, Verdict
+from dpaudit.result.values import Curve, Verdict, beyond
 from dpaudit.result.words import words_of
 from dpaudit.rounding import count, lower, lower_as, upper
 from dpaudit.values import Json, JsonObject, Parameters
@@ -57,11 +57,7 @@ class FixedEvidence(Evidence):
     @property
     def outcome(self) -> tuple[int, int, int, int]:
         """(x, n0, y, n1): the claim's region contains x of the n0 outputs of d0, and y of the n1 outputs of d1."""
-        return self._outcome(self.threshold)
-
-    def _outcome(self, threshold: int) -> tuple[int, int, int, int]:
-        beyond, total = self.counts[:, threshold + 1 :].sum(axis=1), self.counts.sum(axis=1)
-        return int(beyond[0]), int(total[0]), int(beyond[1]), int(total[1])
+        return beyond(self.counts, self.threshold).hits
 
     @property
     def histograms(self) -> tuple[Counts]:
@@ -84,10 +80,11 @@ class FixedEvidence(Evidence):
         known: Any = {"trials": self.trials, "significance": significance, "otherwise": threshold}
         if delta is None:
             threshold = threshold_for_mu(*self.pilot, **known)
-            return exact_binomial.mu_lower(*self._outcome(threshold), significance=significance)
+            return exact_binomial.mu_lower(*beyond(self.counts, threshold).hits, significance=significance)
         if delta != self.delta:
             threshold = threshold_for_epsilon(*self.pilot, delta=delta, **known)
-        return exact_binomial.epsilon_lower(*self._outcome(threshold), delta=delta, significance=significance)
+        hits = beyond(self.counts, threshold).hits
+        return exact_binomial.epsilon_lower(*hits, delta=delta, significance=significance)
 
     def to_json(self) -> JsonObject:
         values: JsonObject = {"method": self.kind.method, "pair": self.pair, "threshold": self.threshold}

@@ -157,7 +157,7 @@ def _counted(witness: Witness, evidence: Evidence, pairs: tuple[PairRow, ...]) -
         else:
             raise ValueError(f"the witness belongs to the pair {witness.pair!r:.100}, which is not among its pairs")
         counts = beyond(scores, witness.last_bin)
-    alpha, beta = counts.false_positives / max(1, counts.n0), counts.false_negatives / max(1, counts.n1)
+    alpha, beta = counts.rates
     return replace(witness, counts=counts, alpha=alpha, beta=beta)
 
 

@@ -130,6 +130,16 @@ class Counts:
     false_negatives: int  # number of outputs of d1 outside the rejection region
     n1: int  # number of counted outputs of d1
 
+    @property
+    def hits(self) -> tuple[int, int, int, int]:
+        """(x, n0, y, n1): the region contains x of the n0 outputs of d0, and y of the n1 outputs of d1."""
+        return self.false_positives, self.n0, self.n1 - self.false_negatives, self.n1
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        """The observed type I and type II error; 0 for a dataset without outputs."""
+        return self.false_positives / max(1, self.n0), self.false_negatives / max(1, self.n1)
+
 
 def beyond(scores: npt.NDArray[np.int64], threshold: int) -> Counts:
     """Return the counts of the rejection region {bin > threshold}, given the counts of all bins, shape (2, BINS)."""
