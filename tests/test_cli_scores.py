@@ -129,19 +129,6 @@ def test_the_command_reads_the_run_of_every_score(tmp_path: Path) -> None:
     assert "is allowed only for canaries" in " ".join(done.output.split())
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "words"),
-    [
-        ("a.jsonl", '{"score": 1, "included": 0, "run": 1}\n{"score": 1, "included": 0}\n', "line 2: run must be given for all scores or for none"),
-        ("a.jsonl", '{"score": 1, "included": 0}\n{"score": 1, "included": 0, "run": 1}\n', "line 2: run must be given for all scores or for none"),
-    ],
-)  # fmt: skip
-def test_runs_that_are_missing(name: str, content: str, words: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_text(content)
-    with pytest.raises(BadScores, match=words):
-        read_scores_file(tmp_path / name)
-
-
 def test_a_fixed_number_on_the_command_line(tmp_path: Path) -> None:
     included = np.arange(300) < 60
     scores = np.random.default_rng(0).normal(4.0 * included)
@@ -187,6 +174,8 @@ def test_the_command_prints_a_verdict_and_writes_a_report(tmp_path: Path) -> Non
         ("a.csv", "score,included\n1,0\nx,1\n", "line 3: score must be a number, got 'x'"),
         ("a.csv", 'score,included\n1,"0\n2,1\n', "line 3: "),
         ("a.jsonl", '{"score": 1}\n', "line 1: must be an object"),
+        ("a.jsonl", '{"score": 1, "included": 0, "run": 1}\n{"score": 1, "included": 0}\n', "line 2: run must be given for all scores or for none"),
+        ("a.jsonl", '{"score": 1, "included": 0}\n{"score": 1, "included": 0, "run": 1}\n', "line 2: run must be given for all scores or for none"),
     ],
 )  # fmt: skip
 def test_files_that_hold_no_scores(name: str, content: str, words: str, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from dpaudit.result.atomic_write import write_placed, write_whole
 from dpaudit.running.store import Store, StoreError, digest_of, opened, seed_of
 from dpaudit.running.wire import HEADER, frame
 
+from .crashes.command_line import CONFIG
 from .stores import PAIRS, block, refused, stored
 
 
@@ -141,17 +142,6 @@ def test_a_body_of_another_shape_is_refused_although_its_digests_match(body: obj
         connection.execute("UPDATE blocks SET outputs = ?, effects = ?, digest = ?", (content, b"[{}, {}]", digest))
     with Store(tmp_path / "s", {"part": "a"}) as again, pytest.raises(StoreError, match="is damaged"):
         again.get(0, 0, 2)
-
-
-CONFIG = """\
-name: noise
-claim: gaussian(mu=1)
-mechanism: {builtin: gaussian, params: {sigma: 1.0}}
-pairs: [{d0: [0], d1: [1]}]
-attacks: median_clipped
-trials: 60
-seed: 0
-"""
 
 
 def steady(dataset: Any, rng: Any) -> float:
@@ -308,18 +298,6 @@ def test_only_its_owner_can_read_a_new_store(tmp_path: Path) -> None:
     assert modes == {0o600}
 
 
-DURABLE_CONFIG = """
-name: sum
-seed: 0
-confidence: 0.95
-claim: gaussian(mu=1)
-mechanism: {builtin: gaussian, params: {sigma: 1.0}}
-pairs: [{d0: [0], d1: [1]}]
-trials: 10000
-attacks: threshold
-"""
-
-
 def mounted(options: str, folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     """Run `command` with a tmpfs mounted on `folder`.
 
@@ -349,20 +327,20 @@ def test_a_full_disk_ends_the_audit_without_a_verdict_and_overwrites_nothing(tmp
     """300 kB hold some of the 10,000 trials, but no second result."""
     if not can_mount():
         pytest.skip("no namespace in which a tmpfs can be mounted")
-    (tmp_path / "c.yaml").write_text(DURABLE_CONFIG)
+    (tmp_path / "c.yaml").write_text(CONFIG.replace("trials: 60", "trials: 10000"))
     out = tmp_path / "out"
     before = tmp_path / "out.before"
     before.mkdir()
-    (before / "sum.json").write_text("an older result")
+    (before / "noise.json").write_text("an older result")
     run = [sys.executable, "-m", "dpaudit", "run", str(tmp_path / "c.yaml"), "-o", str(out), "-q", "--resume"]
     done = mounted("size=300k", out, *run)
     assert done.returncode == 3, done.stderr
-    assert "the result of sum could not be written" in done.stderr
+    assert "the result of noise could not be written" in done.stderr
     assert "No space left on device; the JSON is in " in done.stderr
     assert "inconclusive" in done.stdout
     left = tmp_path / "out.left"
-    assert {file.name for file in left.iterdir()} <= {"sum.json", "sum.trials", "sum.trials-wal"}
-    assert (left / "sum.json").read_text() == "an older result"
+    assert {file.name for file in left.iterdir()} <= {"noise.json", "noise.trials", "noise.trials-wal"}
+    assert (left / "noise.json").read_text() == "an older result"
     elsewhere = Path(done.stderr.split("the JSON is in ")[1].splitlines()[0].strip())
     result = AuditResult.from_json(elsewhere)
     shutil.rmtree(elsewhere.parent)

@@ -15,7 +15,6 @@ from dpaudit import AuditResult
 from dpaudit.config.files import read_configs
 from dpaudit.running import CommandMechanism
 from dpaudit.running.fingerprint import fingerprint
-from dpaudit.running.requirements import project_name
 from dpaudit.text import masked, masked_command, masked_values, masked_words
 
 from .conftest import Command
@@ -115,12 +114,6 @@ def test_a_store_of_a_command_with_another_password_is_refused(tmp_path: Path) -
         stored(mechanism, tmp_path / "s", trials=30)
     other = CommandMechanism([sys.executable, "m.py", "--token=two"], cwd=tmp_path)
     refused(other, tmp_path / "s", "secrets in the command")
-
-
-def test_a_token_in_the_url_of_a_requirement_is_refused_and_not_repeated() -> None:
-    with pytest.raises(ValueError, match="holds a user name, password or token") as error:
-        project_name("x @ https://example.org/x-1.0-py3-none-any.whl?token=hunter2")
-    assert "hunter2" not in str(error.value)
 
 
 @pytest.mark.parametrize("name", [".", "..", "sub", "sub/c.yaml", "/etc/passwd", "a\0b"])

@@ -23,7 +23,7 @@ from dpaudit.libraries.inside import opendp as inside
 from dpaudit.result.suite import Promise
 
 from .crashes.test_internal_errors import alive, children, ends
-from .replaced_audits import HEAD, Audits, replaced_audits, states, swept, written
+from .replaced_audits import HEAD, replaced_audits, states, swept, written
 
 NEW = Spent(log_threshold=9.0, most=100_000)
 _PATIENCE = 60.0  # seconds; far longer than this test takes on a busy machine
@@ -79,10 +79,6 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> type[Simulated]:
     return chosen
 
 
-def audits_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *names: str) -> Audits:
-    return replaced_audits(monkeypatch, tmp_path, *names)
-
-
 def test_a_running_cell_gets_no_second_round_and_first_rounds_may_take_longer() -> None:
     used = replace(NEW, trials=300, seconds=2.0, last_seconds=2.0)
     assert next_round([replace(NEW, busy=True), NEW], 100, at_once=2) == Round(1, FIRST_TRIALS, 100)
@@ -95,7 +91,7 @@ def test_a_running_cell_gets_no_second_round_and_first_rounds_may_take_longer() 
 def test_two_cells_are_audited_at_once_and_have_the_same_verdicts(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, workers: type[Simulated]
 ) -> None:
-    audits = audits_of(monkeypatch, tmp_path, "good", "bad", "failed")
+    audits = replaced_audits(monkeypatch, tmp_path, "good", "bad", "failed")
     assert swept("--time", "2s", "--jobs", "2", "--seed", "3").exit_code == 1
     assert max(map(len, workers.together)) == 2
     assert all(len(set(cells)) == len(cells) for cells in workers.together), "a cell has one round at a time"
@@ -113,7 +109,7 @@ def test_a_lost_worker_closes_its_cell_also_for_a_resumed_sweep(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, workers: type[Simulated]
 ) -> None:
     """The run that ended the worker must not be repeated because of its outcome."""
-    audits = audits_of(monkeypatch, tmp_path, "good", "fragile")
+    audits = replaced_audits(monkeypatch, tmp_path, "good", "fragile")
     swept("--time", "0.3s", "--jobs", "2")
     first = {name for name, _, _, _ in audits.rounds}
     assert "fragile-0.5-1.1.5" in first
@@ -131,7 +127,7 @@ def test_a_lost_worker_closes_its_cell_also_for_a_resumed_sweep(
 def test_an_interruption_keeps_failed_runs_and_the_elapsed_time(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, workers: type[Simulated]
 ) -> None:
-    audits_of(monkeypatch, tmp_path, "dropped", "good")
+    replaced_audits(monkeypatch, tmp_path, "dropped", "good")
     workers.interrupt_at = 2
     done = swept("--time", "2s", "--jobs", "2")
     assert done.exit_code == 3

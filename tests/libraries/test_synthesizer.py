@@ -170,11 +170,6 @@ def test_a_config_names_the_class(tmp_path: Path) -> None:
         ("Copies", {"schema": {"a": [0, 1]}}, "call must be MODULE:CLASS"),
         (f"{__name__}:Nobody", {"schema": {"a": [0, 1]}}, "has no Nobody"),
         (f"{__name__}:Copies", {}, "arguments must have schema"),
-        (
-            f"{__name__}:Copies",
-            {"schema": {"a": [0, 1]}, "epsilon": 1},
-            "arguments must have schema, and may have make",
-        ),
     ],
 )
 def test_wrong_calls_are_refused(call: str, arguments: Any, message: str) -> None:

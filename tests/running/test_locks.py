@@ -14,6 +14,7 @@ from dpaudit import MechanismError
 from dpaudit.running.environments import FORMAT, environment, read_lock
 from dpaudit.running.requirements import check_version, local_hashes, pinned_version, project_name, unmet
 
+from ..crashes.command_line import CONFIG as PLAIN_CONFIG
 from .programs import CONFIG, Command, wheel
 
 A, B = "a" * 64, "b" * 64
@@ -287,18 +288,9 @@ def test_a_comparison_can_be_locked(here: Path, command: Command, monkeypatch: p
 # --- a dry run of a replay names every package, reads no device, and writes nothing
 
 
-PLAIN_CONFIG = """\
-name: noise
-claim: gaussian(mu=1)
-mechanism: {builtin: gaussian, params: {sigma: 1.5}}
-pairs: [{d0: [0], d1: [1]}]
-attacks: median_clipped
-trials: 40
-"""
-
-
 @pytest.fixture
 def new_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DPAUDIT_CACHE", str(tmp_path / "new cache"))
     return tmp_path / "new cache"
 
 
