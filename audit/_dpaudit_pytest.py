@@ -107,11 +107,15 @@ class _Session:
             self._notes.append(f"unfinished audits are counted as lost bets: {', '.join(lost)}")
 
     def _settings(self) -> Settings:
+        from dpaudit.testing.layout import Layout
         from dpaudit.testing.session import Settings
 
         names = ("false_alarm", "trials", "seed", "report")
         given = {name: self._config.getoption(f"dpaudit_{name}") for name in names}
-        return Settings(run=self._run, **{name: value for name, value in given.items() if value is not None})
+        layout = Layout.of(self._config)
+        return Settings(
+            run=self._run, layout=layout, **{name: value for name, value in given.items() if value is not None}
+        )
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -133,7 +137,8 @@ class _Session:
         settings, file, nodes = self._settings(), self._baseline, [item.stash[_NODE] for item in items]
         entries = {} if file is None else file.start.entries(nodes)
         for item, node in zip(items, nodes, strict=True):
-            allowance = Allowance(node=node, share=settings.false_alarm / self._tests, settings=settings)
+            share = settings.false_alarm / self._tests
+            allowance = Allowance(node=node, share=share, settings=settings, file=item.path)
             if file is not None:
                 allowance.entry = entries[node]
                 allowance.share = file.start.share(allowance.entry.number, file.start.founders or len(items))
@@ -196,8 +201,8 @@ class _Session:
 
         lines = list(self._notes)
         if self._records:
-            budget = self._settings().false_alarm
-            lines += summary(self._records, tests=self._tests, false_alarm=budget, runs=self._run)
+            budget, verbose = self._settings().false_alarm, self._config.getoption("verbose") > 0
+            lines += summary(self._records, tests=self._tests, false_alarm=budget, runs=self._run, verbose=verbose)
         terminalreporter.section("dpaudit")
         encoding = getattr(getattr(getattr(terminalreporter, "_tw", None), "_file", None), "encoding", None)
         for line in lines:

@@ -32,6 +32,7 @@ from dpaudit.rounding import (
 )
 from dpaudit.testing.effort import DETECT, violations_of
 from dpaudit.testing.messages import violation
+from dpaudit.testing.session import Allowance, Settings
 from dpaudit_reports import plot_tradeoff, to_markdown
 from dpaudit_reports.formats import Run, Screen
 from dpaudit_reports.terminal import table_text as text_of_table
@@ -153,7 +154,7 @@ def violated() -> AuditResult:
 
 
 def test_every_medium_rounds_the_bounds_of_a_result_safely(violated: AuditResult) -> None:
-    pytest_says = violation(violated, None, 0.05, None)
+    pytest_says = violation(violated, None, 0.05, Allowance(node="", share=1.0, settings=Settings(report=None)))
     for said in (str(violated), pytest_says):
         assert "mu >= 1.0006" in said
         assert "p <= 0.031" in said

@@ -17,6 +17,7 @@ from dpaudit.inference.sequential.alternatives import laplace_noise, scaled
 from dpaudit.inference.sequential.strategy import log_threshold
 from dpaudit.testing import effort, messages
 from dpaudit.testing.effort import Effort
+from dpaudit.testing.session import Allowance, Settings
 
 from ..test_docs import AS_SHOWN
 
@@ -64,7 +65,7 @@ def test_a_failure_shows_the_datasets_that_the_label_of_the_pair_hides() -> None
     def shown(pair: Pair) -> str:
         release = batched(lambda dataset, n, rng: rng.normal(dataset[-1], 0.2, n))
         result = audit(release, GaussianDP(1.0), pair, trials=200, seed=0, attacks="threshold")
-        return messages.violation(result, None, 0.001, None)
+        return messages.violation(result, None, 0.001, Allowance(node="", share=1.0, settings=Settings(report=None)))
 
     found = shown(Pair([0] * 9, [0] * 8 + [1], label="one below the bounds"))
     assert "; d0 [0, 0, 0, 0, 0, 0, 0, 0, 0]; d1 [0, 0, 0, 0, 0, 0, 0, 0, 1]" in found
@@ -109,7 +110,7 @@ def test_the_first_example_finds_half_of_the_noise(run: Callable[..., Any], pyte
     text = DOCUMENT.read_text(encoding="utf-8")
     code = text.split("```python\n")[1].split("```")[0]
     pytester.makepyfile(test_stats=code)
-    assert run(None, "--dpaudit-trials", "60").counts == {"passed": 1}
+    assert run(None, "--dpaudit-trials", "300").counts == {"passed": 1}
     pytester.makepyfile(test_stats=code.replace("scale=1 / len(dataset)", "scale=0.5 / len(dataset)"))
     failed = run(None)
     assert failed.counts == {"failed": 1}

@@ -38,7 +38,7 @@ def test_a_failure_shows_and_keeps_the_evidence(run: Run, pdf: None, pytester: p
         r"  output above .* of the outputs of d0, .* the claim allows at most",
         r"  seed \d+; result found/\S+\.json",
         r"report found/\S+\.pdf",
-        r"same runs: pytest test_project.py::test_wrong --dpaudit-seed 0 \(new runs: 1\)",
+        r"same runs: .*pytest test_project.py::test_wrong --dpaudit-seed 0 \(new runs: 1\)",
         r"2 audits: ▲ 1 violation, ○ 1 no violation found$",
         r"split over 2 tests: a true claim fails this suite in at most one session of 1,000$",
     ):

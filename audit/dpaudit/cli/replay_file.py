@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -187,7 +188,7 @@ def replay_in_test(result: AuditResult, *, trials: int | None, extend: bool, see
     found: list[Replay] = []
 
     def instead(allowance: session.Allowance, mechanism: Any, pairs: Any, attacks: Any, **about: Any) -> None:
-        if (allowance.node, allowance.calls) == (node, call):
+        if (allowance.test, allowance.calls) == (node, call):
             pairs = pairs_of(pairs)
             fresh = replay(
                 result, mechanism, pairs, attacks=attacks, trials=trials, extend=extend, seed=seed, jobs=jobs
@@ -196,6 +197,7 @@ def replay_in_test(result: AuditResult, *, trials: int | None, extend: bool, see
             raise _Replayed
 
     output = io.StringIO()
+    sys.path.append(str(Path.cwd()))  # where `python -m pytest` looks first
     session.instead = instead
     try:
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output), contextlib.suppress(_Replayed):

@@ -17,7 +17,7 @@ from dpaudit.engine.audit import audit_for, fresh_seed
 from dpaudit.learning.attack import Attack
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.model import AuditResult
-from dpaudit.result.summary import weakness
+from dpaudit.result.summary import certified_words, weakness
 from dpaudit.result.values import Verdict
 from dpaudit.running import MechanismError
 from dpaudit.settings import DEFAULTS, AuditSettings
@@ -205,7 +205,7 @@ def _outcome(
     """Record an audit that has ended, and return its result, or the exception for a violation or a missing verdict."""
     if allowance.node:
         seed = allowance.settings.seed
-        about = dataclasses.replace(result.provenance, test=allowance.node, call=allowance.calls, suite_seed=seed)
+        about = dataclasses.replace(result.provenance, test=allowance.test, call=allowance.calls, suite_seed=seed)
         result = dataclasses.replace(result, provenance=about)
     outputs = result.provenance.first_outputs or ()
     repeats = not set(outputs).isdisjoint(allowance.entry.outputs)
@@ -230,6 +230,7 @@ def _outcome(
         "trials": result.trials_used,
         **about_effort,
         "mu_lower": result.mu_lower,
+        "certified": certified_words(result),
         "mu_lower_before": chain.mu_lower,
         "elapsed_s": result.elapsed_s,
         "outputs": list(outputs),
@@ -243,13 +244,12 @@ def _outcome(
     allowance.records.append(record)
     allowance.keep(record)
     outcome: AuditResult | PrivacyViolation | AuditInconclusive = result
-    folder = allowance.settings.report
     if result.violated:
         counted = after if allowance.settings.run else None
-        outcome = PrivacyViolation(violation(result, counted, significance, folder))
+        outcome = PrivacyViolation(violation(result, counted, significance, allowance))
         outcome.result = result
     elif result.verdict is Verdict.INCONCLUSIVE:
-        outcome = AuditInconclusive(inconclusive(result, folder))
+        outcome = AuditInconclusive(inconclusive(result, allowance))
         outcome.result = result
     allowance.made[allowance.calls, str(claim)] = record, outcome
     return outcome

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-import shlex
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,14 +16,14 @@ from dpaudit.result.files import as_text
 from dpaudit.result.model import AuditResult
 from dpaudit.result.summary import certified_words, size_words, witness_words
 from dpaudit.rounding import lower, percent_at_least, upper
-from dpaudit.testing.session import Chain, Record
+from dpaudit.testing.session import Allowance, Chain, Record
 from dpaudit.text import SIGNS, WarningCode, has_code, one_line
 
 SLOW = 1.0  # seconds; the summary lists audits that take longer, with the cost of other values of `detect`
 
 
-def violation(result: AuditResult, chain: Chain | None, significance: float, folder: str | Path | None) -> str:
-    """Describe a violation in four lines, and write its files to a folder.  Without a baseline, `chain` is None."""
+def violation(result: AuditResult, chain: Chain | None, significance: float, allowance: Allowance) -> str:
+    """Describe a violation in four lines, and write its files.  Without a baseline, `chain` is None."""
     proven = "; ".join([certified_words(result), *size_words(result)])
     evidence = f"p <= {upper(result.p_value, under=significance)}, this audit refutes at p <= {lower(significance, 2)}"
     runs = spent(result.evidence, result.trials_used)
@@ -41,7 +40,7 @@ def violation(result: AuditResult, chain: Chain | None, significance: float, fol
         if len(rows) == 1 and not (rows[0].d0 in witness.pair and rows[0].d1 in witness.pair):
             facts += [f"d0 {rows[0].d0}", f"d1 {rows[0].d1}", *filter(None, [rows[0].difference])]
         lines.append("  " + "; ".join(facts))
-    return _message([*lines, *_where(result, folder)])
+    return _message([*lines, *_where(result, allowance)])
 
 
 def known_violation(claim: TradeoffFunction, chain: Chain) -> str:
@@ -54,7 +53,7 @@ def known_violation(claim: TradeoffFunction, chain: Chain) -> str:
     )
 
 
-def inconclusive(result: AuditResult, folder: str | Path | None) -> str:
+def inconclusive(result: AuditResult, allowance: Allowance) -> str:
     """Describe an audit without a verdict, and write its files.  Signs of dependent runs come first, with advice."""
     signs = [warning for warning in result.warnings if has_code(warning, WarningCode.DEPENDENT)]
     advice = (
@@ -62,7 +61,7 @@ def inconclusive(result: AuditResult, folder: str | Path | None) -> str:
         "to the next (a cache, a generator that is reset, or a counter), or try another --dpaudit-seed"
     )
     others = [warning for warning in result.warnings if warning not in signs]
-    return no_answer(result.claim, [*signs, *([advice] if signs else []), *others], _where(result, folder))
+    return no_answer(result.claim, [*signs, *([advice] if signs else []), *others], _where(result, allowance))
 
 
 def no_answer(claim: TradeoffFunction, reasons: Sequence[str], where: Sequence[str]) -> str:
@@ -75,10 +74,10 @@ def _message(lines: Sequence[str]) -> str:
     return "\n".join(map(one_line, lines))
 
 
-def _where(result: AuditResult, folder: str | Path | None) -> list[str]:
+def _where(result: AuditResult, allowance: Allowance) -> list[str]:
     """Write the files of a failure; return a line that names them, with the commands that repeat it."""
-    about = result.provenance
-    parts, kept = [f"seed {about.seed}"], ""
+    about, settings = result.provenance, allowance.settings
+    parts, kept, folder = [f"seed {about.seed}"], "", settings.report
     if folder is not None:
         address = f"{about.test or result.name}:{about.call or 1}"  # different addresses get different names
         readable = re.sub(r"[^A-Za-z0-9_.]+", "-", address)[-60:].strip("-.")
@@ -92,16 +91,18 @@ def _where(result: AuditResult, folder: str | Path | None) -> list[str]:
             parts.append(f"report {stem}.pdf")
         except Exception as error:  # an error while writing must not hide the verdict
             parts.append(f"not kept: {type(error).__name__}: {error}")
-    if about.test and result.violated:
-        test, seed = shlex.quote(about.test), about.suite_seed or 0
-        parts.append(f"same runs: pytest {test} --dpaudit-seed {seed} (new runs: {seed + 1})")
-        if kept:
-            parts.append(f"fresh runs: dpaudit replay {shlex.quote(kept)}")
+    if settings.layout is not None and allowance.file is not None and result.violated:
+        parts += settings.layout.commands(allowance.node, allowance.file, settings.seed, kept)
     return [f"  {'; '.join(parts)}"]
 
 
-def summary(records: Sequence[Record], *, tests: int, false_alarm: float, runs: int) -> list[str]:
-    """Return the lines for the terminal at the end of a session, which is number `runs` of its baseline."""
+def summary(
+    records: Sequence[Record], *, tests: int, false_alarm: float, runs: int, verbose: bool = False
+) -> list[str]:
+    """Return the lines for the terminal at the end of a session, which is number `runs` of its baseline.
+
+    With `verbose`, also what each audit without a violation has proven, and what was claimed.
+    """
     counts = Counter(record["verdict"] for record in records)
     verdicts = [
         f"{SIGNS[word].sign} {number} {word}{'s' * (word == 'violation' and number > 1)}"
@@ -125,6 +126,11 @@ def summary(records: Sequence[Record], *, tests: int, false_alarm: float, runs: 
             lines.append(
                 f"drift: {name}: certified mu >= {lower(now, 3)}, but in earlier runs at most {upper(before, 3)} (no "
                 f"violation of {record['claim']} yet)"
+            )
+        if verdict == "no violation found" and verbose:
+            proven, sign = record["certified"] or "nothing", SIGNS[verdict].sign
+            lines.append(
+                f"{sign} {name}: {proven} proven, {record['claim']} claimed; {record['trials']:,} runs per dataset"
             )
         if verdict == "no violation found":
             lines += [f"warning: {name}: {words}" for words in record["warnings"]]

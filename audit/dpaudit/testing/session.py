@@ -87,6 +87,7 @@ from filelock import FileLock, Timeout
 
 from dpaudit.result.atomic_write import write_whole
 from dpaudit.settings import DEFAULTS, check_probability
+from dpaudit.testing.layout import Layout
 
 if TYPE_CHECKING:
     from dpaudit.result.model import AuditResult
@@ -279,6 +280,7 @@ class Settings:
     seed: int = 0
     report: str | Path | None = ".dpaudit"
     run: int = 0  # number of the session in its baseline; 0 without a baseline
+    layout: Layout | None = None  # of a session of pytest
 
     def __post_init__(self) -> None:
         check_probability(self.false_alarm, "false_alarm")
@@ -291,6 +293,7 @@ class Allowance:
     node: str
     share: float
     settings: Settings
+    file: Path | None = None  # that holds the test
     entry: Entry = field(default_factory=Entry)  # of the test in the baseline
     restart: bool = False
     keep: Callable[[Record], None] = lambda record: None  # writes a record to the journal of the baseline
@@ -298,6 +301,12 @@ class Allowance:
     records: list[Record] = field(default_factory=list, init=False)
     made: dict[tuple[int, str], tuple[Record, AuditResult | Exception]] = field(default_factory=dict, init=False)
     """Record and outcome of each audit of the session, also of earlier attempts at the test, by call and claim."""
+
+    @property
+    def test(self) -> str:
+        """The id of the test in the folder where its commands are typed."""
+        layout = self.settings.layout
+        return self.node if layout is None or self.file is None else layout.address(self.node, self.file)[1]
 
     def again(self, claim: str) -> AuditResult | Exception | None:
         """Return the outcome of the next audit if an earlier attempt at the test made this audit; None otherwise."""
