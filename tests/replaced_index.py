@@ -102,6 +102,7 @@ def replaced_index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Index:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "noise.yaml").write_text(CONFIG)
+    (tmp_path / "noise.py").write_text("def release(dataset, rng): ...\n")
     return found
 
 

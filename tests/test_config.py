@@ -69,7 +69,7 @@ def test_a_file_may_hold_many(tmp_path: Path) -> None:
         (("builtin: gaussian", "command: [./p]"), "c.yaml:3: mechanism: params and batched are not allowed with command"),
         (
             ("  params: {", "  requires: [numpy]\n  params: {"),
-            "c.yaml:3: mechanism: requires and python_version are allowed with python and library only",
+            "c.yaml:3: mechanism: requires, python_version and interpreter are allowed with python",
         ),
         (("  params: {", "  python_version: '3.7'\n  params: {"), "c.yaml:5: mechanism.python_version: python_version must be 3.8"),
         (

@@ -1,26 +1,25 @@
 """Private environments: how they are installed, cached and removed."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import Result
 
 from dpaudit import MechanismError
 from dpaudit.running import environments
 from dpaudit.running.environments import cached_environments, environment, remove
 from dpaudit.running.requirements import index_settings, pip_variables, variables
-from dpaudit.running.sources import source_of
+from dpaudit.running.sources import missing_object, source_of
 
-from .programs import isolated, wheel
+from .programs import Command, isolated, wheel
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -101,6 +100,77 @@ def test_an_environment_whose_python_was_removed_is_rebuilt(tmp_path: Path) -> N
     assert environment([tiny]).python.exists()
 
 
+def test_modules_are_compiled_once_and_kept_with_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("DPAUDIT_CACHE", str(tmp_path / "cache"))
+    caplog.set_level("INFO", "dpaudit.running")
+    requires = [wheel(tmp_path, "tinycompiled", "1.0", "WORD = 1")]
+    mechanism = isolated(
+        tmp_path, "import tinycompiled\ndef release(dataset, rng): return tinycompiled.WORD", requires=requires
+    )
+    with mechanism:
+        assert list(mechanism.sample(0, 1, np.random.default_rng(0))) == [1]
+    compiled = {file.name.partition(".")[0] for file in (tmp_path / "cache").rglob("bytecode/**/*.pyc")}
+    assert {"tinycompiled", "mine"} <= compiled
+    assert not list(tmp_path.glob("__pycache__"))
+    assert [record.msg.split()[0] for record in caplog.records] == ["building", "the"]
+
+
+def test_an_existing_interpreter_is_used_as_it_is(tmp_path: Path) -> None:
+    code = "import sys\ndef release(dataset, rng): return sys.prefix, type(rng).__name__"
+    with isolated(tmp_path, code, interpreter=Path(sys.executable)) as mechanism:
+        assert list(mechanism.sample(0, 1, np.random.default_rng(0))) == [(sys.prefix, "Generator")]
+    assert mechanism.packages["numpy"] == np.__version__
+    assert mechanism.installed is None
+    for wrong, reason in ((Path("/bin/cat"), "does not answer like a Python"), (tmp_path / "python", "No such file")):
+        with pytest.raises(MechanismError, match=f"interpreter {wrong} cannot be used: .*{reason}"):
+            isolated(tmp_path, code, interpreter=wrong).start()
+
+
+MISTAKEN = """\
+name: first
+claim: gaussian(mu=1)
+mechanism: {python: m.py:release, requires: [no-such-package-anywhere]}
+pairs: [{d0: [0], d1: [1]}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("m.py:release", "n.py:release", "mechanism.python: the file n.py does not exist .*; did you mean m.py"),
+        ("m.py:release", "m.py:relaese", "mechanism.python: m.py has no object 'relaese'; did you mean release"),
+        ("m.py:release", "broken.py:release", "mechanism.python: broken.py cannot be compiled: .*line 1"),
+        ("d1: [1]", "d1: rows.csv", "rows.csv"),
+        ("pairs:", "detect: gaussian(mu=0.5)\npairs:", "detect must be a violation"),
+        ("requires: [no-such-package-anywhere]", "interpreter: bin/python", "interpreter: the file .* does not exist"),
+    ],
+)
+def test_mistakes_are_told_before_an_environment_is_built(
+    old: str, new: str, message: str, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second audit is checked as well before the environment of the first one is built."""
+    monkeypatch.setenv("DPAUDIT_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "m.py").write_text("import no_such_package\ndef release(dataset, rng): return rng.random()\n")
+    (tmp_path / "broken.py").write_text("def release(:\n")
+    second = MISTAKEN.replace("first", "second").replace(old, new)
+    for name, text in (("a.yaml", MISTAKEN), ("b.yaml", second)):
+        (tmp_path / name).write_text(text)
+    done = command("run", "a.yaml", "b.yaml", "--no-pdf")
+    assert done.exit_code == 2, done.output
+    assert re.search(message, done.stderr.replace("\n", " ")), done.stderr
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize("code", ["from x import *", "exec('release = 1')", "globals()['release'] = 1"])
+def test_a_file_that_may_have_the_object_is_not_refused(code: str, tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text(code)
+    assert missing_object(str(tmp_path / "m.py"), "release", same_python=True) == ""
+    (tmp_path / "m.py").write_text("def other(): pass\nclass release: pass")
+    assert missing_object(str(tmp_path / "m.py"), "release.run", same_python=True) == ""
+
+
 def test_a_missing_python_is_reported() -> None:
     with pytest.raises(MechanismError, match=r"making an environment with Python 3\.99 failed; uv printed:\n.*3\.99"):
         environment([], "3.99")
@@ -143,7 +213,6 @@ def test_a_file_with_another_content_gets_another_environment_and_another_identi
     assert hashes[0] != hashes[1]
 
 
-Command = Callable[..., Result]
 STEM = "py3.11-0123456789abcdef"
 
 

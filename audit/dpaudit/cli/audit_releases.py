@@ -10,7 +10,7 @@ from packaging.version import Version
 
 from dpaudit.cli.one_audit import Outcome, Task
 from dpaudit.cli.options import RunOptions
-from dpaudit.cli.prepare_run import NotReady, check_claims, load, prepare_folder, share_guarantee
+from dpaudit.cli.prepare_run import NotReady, check_configs, load, prepare_folder, share_guarantee
 from dpaudit.cli.runner import Runner, loaded
 from dpaudit.cli.terminal import say
 from dpaudit.config.planned import ConfigError, PlannedAudit
@@ -116,7 +116,7 @@ class Search:
         self._each = len(first)  # audits of a release
         # Each release has its own seed, so the command's seed does not replace it.
         options = replace(options, seed=None, no_pdf=True)
-        check_claims(first, options)
+        check_configs(first, options)
         prepare_folder(first, options)
         self.runner = Runner(options=options, promise=share_guarantee(first * self._most, options))
         self._tasks: list[Task] = []

@@ -16,6 +16,7 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.cli.options import RunOptions
 from dpaudit.cli.terminal import keep_stdout, print_traceback, say
 from dpaudit.config.planned import PlannedAudit
+from dpaudit.engine.arguments import planned_of
 from dpaudit.result.atomic_write import link_in, refuse_link
 from dpaudit.result.suite import Promise
 from dpaudit.running import MechanismError
@@ -43,13 +44,20 @@ def share_guarantee(planned: Sequence[PlannedAudit], options: RunOptions) -> Pro
         raise NotReady(str(error)) from None
 
 
-def check_claims(planned: Sequence[PlannedAudit], options: RunOptions) -> None:
-    """Build the claims of the configs, so that an impossible claim is reported before any mechanism is loaded."""
-    problems = []
+def check_configs(planned: Sequence[PlannedAudit], options: RunOptions) -> None:
+    """Report what is wrong with claims before any mechanism is loaded; before environments are built, all that can be.
+
+    Building an environment takes long, and what is loaded in this process shows its mistakes at once.
+    """
+    problems, slow = [], any(one.config.mechanism.isolated for one in planned)
     for one in planned:
         try:
-            one.claims()
-        except ValueError as error:
+            claim, detect = one.claims()
+            if slow:
+                if claim is not None and detect is not None:
+                    planned_of([detect], claim, options.over(one.settings).confidence)
+                one.check()
+        except (ValueError, MechanismError) as error:
             print_traceback(options.debug)
             problems.append(f"{one.address}: {error}")
     if problems:
@@ -80,7 +88,7 @@ def prepare_folder(planned: Sequence[PlannedAudit], options: RunOptions, *, othe
             raise NotReady(f"--log-json {options.log_json}: {error.strerror}") from None
     places = [("", name) for name in others]
     for one in planned:
-        endings = ["json", *([] if options.no_pdf else ["pdf"]), *(["lock"] if one.config.mechanism.isolated else [])]
+        endings = ["json", *([] if options.no_pdf else ["pdf"]), *(["lock"] if one.config.mechanism.installs else [])]
         places += [(f"{one.file}:{one.line}: ", f"{one.config.name}.{ending}") for ending in endings]
     problems = [(place, _unwritable(options, name)) for place, name in places]
     if any(words for _, words in problems):

@@ -112,7 +112,7 @@ def plan_replay(
             f"the folder of the audit's config, {place}, does not exist; replay in the folder where the audit ran, or "
             "give the config's folder with --folder"
         )
-    unlocked = f"{_UNLOCKED} (--unlocked)" if planned.config.mechanism.isolated else ""
+    unlocked = f"{_UNLOCKED} (--unlocked)" if planned.config.mechanism.installs else ""
     if locked:
         planned, unlocked = _with_lock_of(planned, about)
     warnings = (unlocked,) if unlocked else ()
@@ -138,7 +138,7 @@ def _with_lock_of(planned: PlannedAudit, about: Provenance) -> tuple[PlannedAudi
     """Return an audit whose environment holds exactly the packages of a result; if that fails, also the reason."""
     mechanism = planned.config.mechanism
     requires, packages = mechanism.requires or [], dict(about.mechanism_packages or {})
-    if not mechanism.isolated or not (requires or packages):
+    if not mechanism.installs or not (requires or packages):
         return planned, ""
     if not about.mechanism_hashes:
         return planned, f"{_UNLOCKED}: the result has no hashes of the audit's packages"

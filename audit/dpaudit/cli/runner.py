@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from dpaudit.cli.one_audit import End, EventLog, Outcome, Task, Workers, close_workers, make
 from dpaudit.cli.options import RunOptions
-from dpaudit.cli.prepare_run import NotReady, check_claims, load, prepare_folder, share_guarantee
+from dpaudit.cli.prepare_run import NotReady, check_configs, load, prepare_folder, share_guarantee
 from dpaudit.cli.terminal import command_line, complain, drawn_line, is_terminal, print_traceback, say
 from dpaudit.config.planned import PlannedAudit
 from dpaudit.config.versions import lock_file
@@ -25,7 +25,6 @@ from dpaudit.result.suite import Promise
 from dpaudit.result.values import Verdict
 from dpaudit.running.backends import BackendError, backend
 from dpaudit.running.foreign import own_error_state
-from dpaudit.running.mechanisms import IsolatedMechanism
 from dpaudit.running.outcomes import message_of
 from dpaudit.text import SIGNS, WarningCode, has_code, joined, one_line
 
@@ -241,7 +240,7 @@ class InOrder:
     def run(self, options: RunOptions) -> Runner:
         """Load all mechanisms, and make all audits; without `needs_all`, a mechanism may fail to load."""
         runner = Runner(options=options, promise=share_guarantee(self.planned, options))
-        check_claims(self.planned, options)
+        check_configs(self.planned, options)
         prepare_folder(self.planned, options)
         failed = None if self._needs_all else runner.outcomes
         self._tasks = loaded(self.planned, runner.promise.confidences, options, failed)
@@ -277,8 +276,8 @@ def loaded(
             continue
         tasks.append(Task(number=number, audits=len(planned), planned=one, confidence=confidence, loaded=both))
     for task in tasks:
-        mechanism = task.loaded and task.loaded[0]
-        if not isinstance(mechanism, IsolatedMechanism) or task.planned.lock is not None:
+        mechanism: Any = task.loaded and task.loaded[0]
+        if not task.planned.config.mechanism.installs or task.planned.lock is not None:
             continue
         file, lock = lock_file(options.output, task.name), mechanism.installed
         try:

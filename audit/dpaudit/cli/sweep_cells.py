@@ -207,7 +207,7 @@ class Sweeping:
         unusable: dict[object, str] = {}
         for row in self.rows:
             mechanism = row.planned.config.mechanism
-            if not mechanism.isolated or row.closed:
+            if not mechanism.installs or row.closed:
                 continue
             requires, python_version = tuple(mechanism.requires or ()), mechanism.python_version
             why = unusable.get((requires, python_version))

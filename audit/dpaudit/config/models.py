@@ -125,6 +125,10 @@ class MechanismConfig(Strict):
     python_version: Annotated[str, AfterValidator(check_version)] | None = Field(
         None, description='Python version of this environment, e.g. "3.11"'
     )
+    interpreter: str | None = Field(
+        None,
+        description="path of a Python whose packages `python` uses, such as .venv/bin/python; nothing is installed",
+    )
 
     @field_validator("requires")
     @classmethod
@@ -144,7 +148,9 @@ class MechanismConfig(Strict):
                 "datasets as code; put the mechanism into a separate file, FILE.py:OBJECT"
             )
         if self.python is None and self.library is None and self.isolated:
-            raise ValueError("requires and python_version are allowed with python and library only")
+            raise ValueError("requires, python_version and interpreter are allowed with python and library only")
+        if self.interpreter is not None and self.installs:
+            raise ValueError("interpreter names a Python with its packages; remove requires and python_version")
         if self.command is not None and (self.params is not None or self.batched):
             raise ValueError("params and batched are not allowed with command; put arguments in the command itself")
         if self.http is not None and (self.params is not None or self.batched or self.observe_time):
@@ -175,8 +181,14 @@ class MechanismConfig(Strict):
             check_config(self.call, arguments)
 
     @property
-    def isolated(self) -> bool:
+    def installs(self) -> bool:
+        """Whether an environment is built."""
         return self.requires is not None or self.python_version is not None
+
+    @property
+    def isolated(self) -> bool:
+        """Whether the mechanism runs in another Python."""
+        return self.installs or self.interpreter is not None
 
     def library_call(self, folder: Path | None = None, *, raises: bool = False) -> LibraryCall | None:
         """Return the call of a library that makes the mechanism; None for other mechanisms."""

@@ -23,7 +23,8 @@ from dpaudit.running.environments import Lock
 from dpaudit.running.foreign import MechanismError
 from dpaudit.running.mechanisms import IsolatedMechanism, PythonMechanism, resolved
 from dpaudit.running.outcomes import in_words
-from dpaudit.running.sources import imported_from
+from dpaudit.running.sources import imported_from, missing_object
+from dpaudit.running.worker import checked_file
 from dpaudit.settings import AuditSettings, check_memory
 from dpaudit.text import Refused, masked, masked_values, masked_words, one_line, shortened
 from dpaudit.values import JsonObject
@@ -82,7 +83,8 @@ class PlannedAudit:
         assert called is not None
         environment = None
         if mechanism.isolated:
-            environment = Private(tuple(mechanism.requires or ()), mechanism.python_version, self.lock)
+            requires = tuple(mechanism.requires or ())
+            environment = Private(requires, mechanism.python_version, self.lock, self._interpreter)
         return read(called, environment, self.config.timeout if mechanism.isolated else self._timeout)
 
     @property
@@ -184,6 +186,8 @@ class PlannedAudit:
         address = mechanism.library or f"{mechanism.python} (from {self.place})"
         if not mechanism.isolated:
             return f"{address}, in this process"
+        if mechanism.interpreter:
+            return f"{address}, with the Python {mechanism.interpreter}"
         packages = ", ".join(mechanism.requires or ()) or "no packages"
         version = f", Python {mechanism.python_version}" if mechanism.python_version else ""
         locked = () if self.lock is None else (line.partition(" --hash")[0] for line in self.lock.lines)
@@ -258,7 +262,31 @@ class PlannedAudit:
             named=named,
             code=code,
             lock=self.lock,
+            interpreter=self._interpreter,
         )
+
+    @property
+    def _interpreter(self) -> Path | None:
+        name = self.config.mechanism.interpreter
+        return None if name is None else self.place / os.path.expanduser(name)
+
+    def check(self) -> None:
+        """Find mistakes in pairs, addresses and paths without running or installing anything."""
+        mechanism, files = self.config.mechanism, reader(self.place)
+        for entry in self.config.pairs:
+            entry.pairs(files)
+        if (interpreter := self._interpreter) is not None and not interpreter.is_file():
+            raise ValueError(f"mechanism.interpreter: the file {interpreter} does not exist")
+        module, _, name = (mechanism.python or "").rpartition(":")
+        if mechanism.isolated and module.endswith(".py"):
+            try:
+                path = checked_file(module, str(self.place))
+            except LookupError as error:
+                raise ValueError(f"mechanism.python: {error}") from None
+            if problem := missing_object(
+                path, name, same_python=not (mechanism.python_version or mechanism.interpreter)
+            ):
+                raise ValueError(f"mechanism.python: {module} {problem}")
 
     def load(self) -> tuple[Any, TradeoffFunction]:
         """Load or start the mechanism, in a new environment if needed, and build the claim."""

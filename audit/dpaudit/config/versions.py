@@ -182,7 +182,7 @@ def with_locks(audits: Iterable[PlannedAudit], folder: Path) -> list[PlannedAudi
 
 def _locked(audit: PlannedAudit, file: Path) -> PlannedAudit:
     mechanism = audit.config.mechanism
-    if not mechanism.isolated:
+    if not mechanism.installs:
         return audit
     try:
         lock = read_lock(read_foreign(file))

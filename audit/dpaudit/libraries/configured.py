@@ -89,6 +89,7 @@ class Private:
     requires: Sequence[str]
     python_version: str | None = None
     lock: Lock | None = None
+    interpreter: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import hashlib
 import json
+import logging
 import os
 import platform
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
+import time
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +29,7 @@ from typing import IO, NamedTuple
 
 from dpaudit.running.foreign import MechanismError
 from dpaudit.running.requirements import (
+    OLDEST,
     check_version,
     index_settings,
     local_hashes,
@@ -35,6 +40,8 @@ from dpaudit.running.requirements import (
     this_version,
 )
 
+_BYTECODE = "bytecode"
+_log = logging.getLogger("dpaudit.running")
 _ABOUT = "dpaudit.json"  # the file of a complete environment with its packages
 _NAME = re.compile(r"(py3[0-9.]*-[0-9a-f]{16})(-\w+)?")  # of an environment, and of a build
 FORMAT = "# dpaudit-lock/1"
@@ -105,6 +112,7 @@ class Environment:
     python: Path
     packages: dict[str, str]
     lock: Lock | None = None
+    bytecode: Path | None = None  # folder for compiled modules, without which each process compiles all it imports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +161,24 @@ def environment(requires: Sequence[str], python_version: str | None = None, lock
     except OSError as error:
         raise MechanismError(f"the environment {folder} cannot be written: {error}") from error
     return complete
+
+
+@functools.cache
+def existing_environment(python: Path) -> Environment:
+    """Return the environment of a Python that somebody else has installed."""
+    listing = (
+        "import json, sys, importlib.metadata as found; versions = {one.metadata['Name']: one.version "
+        "for one in found.distributions()}; print(json.dumps([sys.version_info[:2], versions]))"
+    )
+    try:
+        done = subprocess.run([str(python), "-I", "-c", listing], capture_output=True, text=True, timeout=600)
+        version, packages = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        reason = error if isinstance(error, OSError) else "it does not answer like a Python"
+        raise MechanismError(f"the interpreter {python} cannot be used: {reason}") from None
+    if tuple(version) < OLDEST:
+        raise MechanismError(f"the interpreter {python} is Python {version[0]}.{version[1]}; it must be 3.8 or later")
+    return Environment(python, dict(sorted(packages.items())))
 
 
 def cached_environment(requires: Sequence[str], python_version: str | None = None) -> Environment | None:
@@ -214,13 +240,15 @@ def _complete(folder: Path) -> Environment | None:
         return None
     python = folder / "bin" / "python"
     lock = None if about["lock"] is None else read_lock(about["lock"])
-    return Environment(python, about["packages"], lock) if python.exists() else None
+    return Environment(python, about["packages"], lock, folder / _BYTECODE) if python.exists() else None
 
 
 def _build(folder: Path, version: str, wanted: list[str], lock: Lock | None) -> Environment:
     """Build an environment, and remove what interrupted builds left.  The caller holds the environment's lock."""
     for left in folder.parent.glob(f"{folder.name}*/"):
         shutil.rmtree(left, ignore_errors=True)
+    began, names = time.monotonic(), ", ".join(wanted) or "no packages"
+    _log.info("building an environment with %s for Python %s, which is kept in %s", names, version, folder.parent)
     new = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
     try:
         interpreter = sys.executable
@@ -248,7 +276,8 @@ def _build(folder: Path, version: str, wanted: list[str], lock: Lock | None) -> 
     except BaseException:
         shutil.rmtree(new, ignore_errors=True)
         raise
-    return Environment(folder / "bin" / "python", packages, lock)
+    _log.info("the environment has %d packages, installed in %.0f s", len(packages), time.monotonic() - began)
+    return Environment(folder / "bin" / "python", packages, lock, folder / _BYTECODE)
 
 
 def _resolved(python: str, version: str, wanted: list[str], what: str) -> Lock | None:

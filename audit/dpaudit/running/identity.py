@@ -80,6 +80,7 @@ def of_code_and_data(mechanism: object, source: Source, pairs: Sequence[Pair]) -
         parts |= {} if masked == params else {"secrets in params": Secret(fingerprint(params).sha256)}
     if isinstance(mechanism, IsolatedMechanism):
         parts |= {"requires": ", ".join(mechanism.requires), "python_version": str(mechanism.python_version)}
+        parts |= {} if mechanism.interpreter is None else {"interpreter": str(mechanism.interpreter)}
     if source.content is not None:
         parts["content of the mechanism"] = _text(source.content)
     files = dict(source.modules)

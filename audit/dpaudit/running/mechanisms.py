@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeGuard, runtime_checkable
 import numpy as np
 
 from dpaudit.running import wire, worker
-from dpaudit.running.environments import Environment, Lock, environment
+from dpaudit.running.environments import Environment, Lock, environment, existing_environment
 from dpaudit.running.foreign import (
     ENVIRONMENT,
     MechanismError,
@@ -213,6 +213,7 @@ class IsolatedMechanism(Program):
         timeout: The worker is killed after this number of seconds without an answer.  None means no limit.
         memory: Maximum memory of the worker, in bytes, beyond what it uses before it loads the mechanism (Linux only).
         lock: The exact packages of the environment.  None leaves the choice of versions to the installer.
+        interpreter: The Python of an existing environment, in which nothing is installed.
         named: Name of the mechanism in results; "" for the address.
         code: Address of the audited code, if the mechanism is a class of dpaudit that calls this code.
     """
@@ -226,6 +227,7 @@ class IsolatedMechanism(Program):
     timeout: float | None = TIMEOUT
     memory: int | None = None
     lock: Lock | None = None
+    interpreter: Path | None = None
     named: str = ""
     code: str = ""
 
@@ -245,6 +247,8 @@ class IsolatedMechanism(Program):
 
     @property
     def _environment(self) -> Environment:
+        if self.interpreter is not None:
+            return existing_environment(self.interpreter)
         return environment(self.requires, self.python_version, self.lock)
 
     @property
@@ -295,15 +299,23 @@ class IsolatedMechanism(Program):
 
     @property
     def _key(self) -> Hashable:
-        return (wire.frame(self._about), tuple(self.requires), self.python_version, self.memory, self.lock)
+        return (
+            wire.frame(self._about),
+            tuple(self.requires),
+            self.python_version,
+            self.memory,
+            self.lock,
+            self.interpreter,
+        )
 
     def _started(self) -> Child:
         _module_name(self.address)  # raises an error before an environment is built
         python = self._environment.python
-        where = ", ".join(self.requires) or f"Python {self.python_version or this_version()}"
+        where = ", ".join(self.requires) or f"Python {self.interpreter or self.python_version or this_version()}"
+        bytecode = ["-X", f"pycache_prefix={self._environment.bytecode}"] if self._environment.bytecode else ["-B"]
         child = Child(
             # -I ignores this process's Python settings, user packages and current folder.
-            [str(python), "-I", "-u", "-B", worker.__file__],
+            [str(python), "-I", "-u", *bytecode, worker.__file__],
             name=f"{self.named or self.address} (with {where})",
             cwd=self.folder,
             memory=self.memory,

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import sys
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -23,7 +24,7 @@ from dpaudit.running.command import CommandMechanism
 from dpaudit.running.fingerprint import OURS, Fingerprint, fingerprint, is_library, module_file, of_library
 from dpaudit.running.mechanisms import Batched, IsolatedMechanism, PythonMechanism
 from dpaudit.running.requirements import local_hashes, project_name
-from dpaudit.text import masked_words
+from dpaudit.text import hint, masked_words
 
 _IMPORTERS = ("import_module", "__import__")
 _LEFT_OUT = ("__main__", *OURS)  # a result records these separately
@@ -157,6 +158,24 @@ def file_of(mechanism: object) -> Path | None:
         return None
     path = Path(spec.origin) if spec is not None and spec.origin else Path()
     return path.absolute() if path.is_file() else None
+
+
+def missing_object(path: str, name: str, *, same_python: bool) -> str:
+    """Return why a file of Python has no object of this name, as words that follow the file; "" if it may have it."""
+    first = name.partition(".")[0]
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            code = compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
+    except _UNREADABLE as error:
+        return f"cannot be compiled: {error}" if same_python else ""
+    hidden = {"globals", "exec", "setattr", "vars", "__getattr__"} & {*code.co_names}
+    if (
+        hidden
+        or first in code.co_names
+        or any("*" in constant for constant in code.co_consts if type(constant) is tuple)
+    ):
+        return ""
+    return f"has no object {first!r}; {hint(first, code.co_names, 'define it at the top level')}"
 
 
 def _module_of(mechanism: Any) -> str:
