@@ -17,6 +17,8 @@ AnyArray = npt.NDArray[Any]  # type of an array with any element type and any sh
 Flags = npt.NDArray[np.bool_]  # type of an array of booleans with any shape
 Integers = npt.NDArray[np.int64]  # type of an array of 64-bit integers with any shape
 
+EXACT = 2**53  # a float64 represents all integers up to this absolute value exactly
+
 
 def log_choose(n: npt.ArrayLike, k: npt.ArrayLike) -> Array:
     """Return the natural logarithm of the binomial coefficient "n choose k", elementwise."""

@@ -13,11 +13,10 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from dpaudit.learning import Score
 from dpaudit.learning.attack import sees
-from dpaudit.numerics import Array
+from dpaudit.numerics import EXACT, Array, Flags
 from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding, Queries, derived_names
 from dpaudit.outputs.tables import Parts
 from dpaudit.result.values import VIEW_WORDS, Condition, Interval, Region
@@ -28,7 +27,6 @@ PROBES = 4000  # maximum number of outputs of each dataset that are used to desc
 
 _LISTED = 12  # maximum number of distinct outputs that are listed one by one
 _SAME, _NEARLY = 0.99, 0.85  # agreement at which a feature replaces the score; agreement at which it is also named
-_EXACT = 2**53  # a float64 represents all integers up to this absolute value exactly
 _STATEMENTS = {
     *("{} is {}", "{} equals {}", "{} is above {}", "{} is a whole number", "{} is odd", "{} is zero"),
     *("{} in {}", "word {} in {}", "column {} in {}"),
@@ -99,7 +97,7 @@ def _numbers(score: Score, examples: Outputs, threshold: float) -> Region:
     return one_feature(score, Outputs.read(list(values)), inside)
 
 
-def _labels(labels: list[Label | None], inside: npt.NDArray[np.bool_]) -> tuple[Label, ...] | None:
+def _labels(labels: list[Label | None], inside: Flags) -> tuple[Label, ...] | None:
     """Return the labels that make up the region; None if labels do not determine the region or are too many."""
     known = dict(zip(labels, inside.tolist(), strict=True))
     if None in known or len(known) > _LISTED:
@@ -109,7 +107,7 @@ def _labels(labels: list[Label | None], inside: npt.NDArray[np.bool_]) -> tuple[
     return tuple(sorted((label for label, one in known.items() if one and label is not None), key=words))
 
 
-def one_feature(score: Score, examples: Outputs, inside: npt.NDArray[np.bool_]) -> Region:
+def one_feature(score: Score, examples: Outputs, inside: Flags) -> Region:
     """Describe the region by the original or derived feature whose best cut agrees most with the region."""
     if not inside.any() or inside.all():
         return Region()
@@ -138,7 +136,7 @@ def one_feature(score: Score, examples: Outputs, inside: npt.NDArray[np.bool_]) 
     return Region(condition=_positive(best, examples, inside), nearly=agreement < _SAME)
 
 
-def _positive(found: Condition, examples: Outputs, inside: npt.NDArray[np.bool_]) -> Condition:
+def _positive(found: Condition, examples: Outputs, inside: Flags) -> Condition:
     """Replace "not: PART is LABEL" by "PART is raised ERROR", if all outputs of the region are this exception."""
     match found:
         case Condition(feature=("{} is {}", ("type of {}", _) as part, _), negated=True):
@@ -149,9 +147,7 @@ def _positive(found: Condition, examples: Outputs, inside: npt.NDArray[np.bool_]
     return found
 
 
-def best_condition(
-    name: Feature, column: Array, inside: npt.NDArray[np.bool_], centre: int = 0
-) -> tuple[Condition, float]:
+def best_condition(name: Feature, column: Array, inside: Flags, centre: int = 0) -> tuple[Condition, float]:
     """Return the best condition on one column, from which `centre` was subtracted, and its agreement with the region.
 
     The agreement is the mean share of outputs in the region that satisfy it, and of those outside that do not.
@@ -190,7 +186,7 @@ def best_condition(
 
 def _cut(one: float, other: float) -> int | float:
     """Return the midpoint of two numbers with few digits, or else the number outside the region."""
-    if isinstance(other, int | np.integer) and max(abs(int(one)), abs(int(other))) > _EXACT:
+    if isinstance(other, int | np.integer) and max(abs(int(one)), abs(int(other))) > EXACT:
         return int(other)
     low, high = sorted((float(one), float(other)))
     middle = min(max(low / 2 + high / 2, -sys.float_info.max), sys.float_info.max)

@@ -20,7 +20,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.independence import ENOUGH_OUTPUTS
@@ -31,7 +30,7 @@ from dpaudit.inference.fixed.regions import deviations, threshold_for_claim
 from dpaudit.inference.grid import EDGES
 from dpaudit.inference.sequential.bands import anytime_interval
 from dpaudit.learning import Learner, Moment, Score
-from dpaudit.numerics import Array
+from dpaudit.numerics import Array, Integers
 from dpaudit.outputs import Outputs
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.values import Counted, Counts, Witness, beyond
@@ -48,8 +47,8 @@ _NO_INTERVALS = ((math.nan, math.nan), (math.nan, math.nan))
 def make_witness(
     learner: Learner,
     claim: TradeoffFunction,
-    counts0: npt.NDArray[np.int64],
-    counts1: npt.NDArray[np.int64],
+    counts0: Integers,
+    counts1: Integers,
     *,
     pair: Pair,
     pairs: int = 1,
@@ -84,9 +83,7 @@ def make_witness(
     return _witness(best, claim, pair, p_value, pairs)
 
 
-def frozen_witness(
-    learner: Learner, claim: TradeoffFunction, scores: npt.NDArray[np.int64], threshold: int, pair: Pair
-) -> Witness:
+def frozen_witness(learner: Learner, claim: TradeoffFunction, scores: Integers, threshold: int, pair: Pair) -> Witness:
     """Return the witness for a region that was frozen before the outputs were counted, with exact intervals."""
     region = CountedRegion(learner.current(), _examples(learner), scores, threshold, "frozen")
     return _witness(region, claim, pair, region.p_value(claim), 1)
@@ -98,7 +95,7 @@ class CountedRegion:
 
     score: Score
     examples: Outputs | None  # outputs of both datasets, used to describe the region
-    scores: npt.NDArray[np.int64]  # (2, BINS), binned scores of the counted outputs
+    scores: Integers  # (2, BINS), binned scores of the counted outputs
     threshold: int  # last bin outside the region
     counted: Counted
     moment: Moment | None = None  # when the region's score was frozen; None if it was not frozen by the learner
@@ -136,9 +133,7 @@ class CountedRegion:
         return exact_binomial.p_value(claim, *beyond(self.scores, self.threshold).hits)
 
 
-def _chosen(
-    learner: Learner, scores: npt.NDArray[np.int64], claim: TradeoffFunction, violated: bool
-) -> CountedRegion | None:
+def _chosen(learner: Learner, scores: Integers, claim: TradeoffFunction, violated: bool) -> CountedRegion | None:
     """Return the region whose counts are the least likely under the claim, or else the closest to its curve."""
     n0, n1 = (int(side.sum()) for side in scores)
     if n0 == 0 or n1 == 0:
@@ -204,7 +199,7 @@ def _stored(dataset: Dataset) -> list[Json]:
     return found if MASK not in repr(masked_values(dataset if found else None)) else []
 
 
-def sparse(scores: npt.NDArray[np.int64]) -> tuple[tuple[tuple[int, int], ...], ...]:
+def sparse(scores: Integers) -> tuple[tuple[tuple[int, int], ...], ...]:
     """Convert counts (2, BINS) to pairs (bin, count) of the nonempty bins, for each side."""
     return tuple(tuple((int(i), int(side[i])) for i in np.flatnonzero(side)) for side in scores)
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.numerics import Array
+from dpaudit.numerics import AnyArray, Array, Flags
 from dpaudit.outputs.derived import derived
 from dpaudit.outputs.encoding import Encoding, PlainEncoding
 from dpaudit.outputs.entries import OutputError, Timed
@@ -54,7 +54,7 @@ class Outputs:
         self.seconds = seconds  # running time of each run, (n,); None if running times were not observed
         self._parts = parts
         self._views: dict[str, tuple[Encoding, View]] = {}
-        self._unknown: tuple[Encoding, npt.NDArray[np.bool_] | None] | None = None
+        self._unknown: tuple[Encoding, Flags | None] | None = None
         self._distinct: Distinct | None = None
         self._recurs: bool | None = None
         self._keys: list[Hashable] | None = None  # the key of each output, of outputs without an array
@@ -100,7 +100,7 @@ class Outputs:
             return list(raw.tolist())
         return list(raw)
 
-    def unknown_outputs(self, encoding: Encoding) -> npt.NDArray[np.bool_] | None:
+    def unknown_outputs(self, encoding: Encoding) -> Flags | None:
         """Return a mask (n,) of the outputs that the encoding cannot represent; None if it represents all."""
         if not isinstance(encoding, PlainEncoding) or self.kind == encoding.kind:
             return None
@@ -266,7 +266,7 @@ class Outputs:
         return whole
 
 
-Rows = TypeVar("Rows", bound="Sequence[Any] | npt.NDArray[Any]")
+Rows = TypeVar("Rows", bound="Sequence[Any] | AnyArray")
 
 
 def _at(rows: Rows, index: npt.NDArray[np.intp] | slice) -> Rows:

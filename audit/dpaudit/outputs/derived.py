@@ -20,14 +20,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.numerics import AnyArray, Array, Flags
+from dpaudit.numerics import EXACT, AnyArray, Array, Flags
 from dpaudit.values import Feature
 
 _ALONE = 8  # maximum number of features whose individual properties are computed
 _PAIRED = 6  # maximum number of features that are compared in pairs
 _DECIMALS = 6  # maximum number of decimal places that are detected
 _LARGEST_DENOMINATOR = 12
-_EXACT = 2.0**53  # a float64 below this value represents the parity of an integer exactly
 
 
 def derived(features: Array) -> Array:
@@ -80,7 +79,7 @@ def _alone(columns: Array) -> Array:
     finite = np.isfinite(columns)
     value = np.where(finite, columns, 0.5)
     whole = finite & (value == np.floor(value))
-    odd = whole & (np.abs(value) < _EXACT) & (np.mod(value, 2) == 1)
+    odd = whole & (np.abs(value) < EXACT) & (np.mod(value, 2) == 1)
     decimals = np.full(columns.shape, _DECIMALS + 1.0)
     short = finite & _near_multiple(value, 10.0**-_DECIMALS)
     some, least = value[short], decimals[short]

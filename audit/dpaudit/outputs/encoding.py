@@ -14,16 +14,14 @@ from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from dpaudit.numerics import Array
+from dpaudit.numerics import EXACT, Array, Flags
 from dpaudit.outputs.derived import PER_NUMBER, bits
 from dpaudit.outputs.plain import Plain
 from dpaudit.outputs.queries import Queries, Targets
 from dpaudit.outputs.tables import Parts
 from dpaudit.values import OUTPUT, Feature, Label
 
-_EXACT = 2**53  # a float64 represents all integers up to this absolute value exactly
 _MAX_COLUMNS = 96  # maximum number of columns of an encoding, excluding the column for the number of unknown parts
 _MAX_CANDIDATES = 1000  # maximum number of candidate columns of each kind before the selection of columns
 _MAX_BITS = 16  # maximum number of numbers per output whose binary representation is examined
@@ -46,7 +44,7 @@ class PlainEncoding:
         """Fit an encoding to an array of past outputs of one kind, which has the shape (n,) or (n, d)."""
         rows = past.reshape(len(past), -1)
         centre = None
-        if past.dtype.kind in "iu" and past.dtype.itemsize == 8 and np.any(np.abs(rows.astype(np.float64)) > _EXACT):
+        if past.dtype.kind in "iu" and past.dtype.itemsize == 8 and np.any(np.abs(rows.astype(np.float64)) > EXACT):
             centre = tuple(int(value) for value in np.sort(rows, axis=0)[len(rows) // 2])
         return cls(past.ndim == 1, rows.shape[1], centre, kind)
 
@@ -96,7 +94,7 @@ class PartsEncoding:
     table_queries: Queries | None = None  # queries of the tables among the parts; None if there are no tables
 
     @classmethod
-    def of(cls, past: Sequence[Parts], side: npt.NDArray[np.bool_], targets: Targets = (None, None)) -> PartsEncoding:
+    def of(cls, past: Sequence[Parts], side: Flags, targets: Targets = (None, None)) -> PartsEncoding:
         """Fit an encoding to the parts of n past outputs; `side` (n,) is true for outputs on d1."""
         numbers: Counter[Feature] = Counter(chain.from_iterable(parts.numbers for parts in past))
         counts: Counter[Feature] = Counter(chain.from_iterable(parts.counts for parts in past))
@@ -113,7 +111,7 @@ class PartsEncoding:
             name
             for parts in past
             for name, value in parts.numbers.items()
-            if isinstance(value, int) and not -_EXACT <= value <= _EXACT
+            if isinstance(value, int) and not -EXACT <= value <= EXACT
         }
         centres = {
             name: _centre(parts.numbers.get(name) for parts in past) if name in large else 0
@@ -131,7 +129,7 @@ class PartsEncoding:
         )
         return whole._pruned(whole.features(past), side)
 
-    def _pruned(self, matrix: Array, side: npt.NDArray[np.bool_]) -> PartsEncoding:
+    def _pruned(self, matrix: Array, side: Flags) -> PartsEncoding:
         """Drop constant and duplicate columns, and then those that differ least between the datasets, if many."""
         seen: set[bytes] = set()
         keep: list[int] = []
@@ -250,10 +248,10 @@ def _float(value: int | float) -> float:
 def _centre(values: Any) -> int:
     """Return the median of integers if at least one absolute value exceeds 2**53, and 0 otherwise."""
     known = sorted(value for value in values if isinstance(value, int))
-    return known[len(known) // 2] if known and max(-known[0], known[-1]) > _EXACT else 0
+    return known[len(known) // 2] if known and max(-known[0], known[-1]) > EXACT else 0
 
 
-def _gap(columns: Array, side: npt.NDArray[np.bool_]) -> Array:
+def _gap(columns: Array, side: Flags) -> Array:
     """Return the difference between the clipped column means on d0 and d1, in standard deviations of each column."""
     low, high = np.quantile(columns.T.copy(), [0.02, 0.98], axis=1)
     clipped = np.where(low < high, np.clip(columns, low, high), np.sign(columns - low))

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.numerics import AnyArray
+from dpaudit.numerics import EXACT, AnyArray
 from dpaudit.values import Label, Output
 
 LISTED = 4096  # maximum number of elements that are read from a sequence with non-numeric elements
@@ -65,9 +65,6 @@ def label_of(value: object) -> str:
     return type(value).__name__
 
 
-_EXACT = 2**53  # a float64 represents all integers up to this absolute value exactly
-
-
 def is_frame(value: object) -> bool:
     """Return whether a value is a data frame."""
     return hasattr(value, "columns") and hasattr(value, "shape") and hasattr(value, "__getitem__")
@@ -99,7 +96,7 @@ def column(entries: object) -> AnyArray:
     listed = array.tolist()
     known = [entry for entry in listed if not is_missing(entry)]
     exact = all(
-        isinstance(entry, float) or (isinstance(entry, numbers.Integral) and abs(int(entry)) <= _EXACT)
+        isinstance(entry, float) or (isinstance(entry, numbers.Integral) and abs(int(entry)) <= EXACT)
         for entry in known
     )
     if not known or not exact:

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.numerics import AnyArray, Array
+from dpaudit.numerics import EXACT, AnyArray, Array
 from dpaudit.outputs.entries import OutputError, encoder_of, is_missing
 from dpaudit.values import Output, RawOutputs
 
@@ -189,7 +189,6 @@ def _content(value: Any) -> Hashable:
     raise TypeError
 
 
-_EXACT = 2**53  # a float64 represents all integers up to this absolute value exactly
 WIDE = 1024  # numbers of an output from which on it stays an array, because lists would take too long
 _FEW = 32  # outputs of a list that may all have one type by chance
 _TYPES = {"b": "numbers", "i": "numbers", "u": "numbers", "f": "numbers", "c": "numbers", "U": "text", "S": "bytes"}
@@ -223,7 +222,7 @@ def _alone(value: Any) -> Any:
         exact = float(value)
         return exact if exact == value else value if value == value else math.nan
     if isinstance(value, int | np.integer | np.bool_):  # also booleans and members of IntEnum
-        return float(value) if -_EXACT <= value <= _EXACT else int(value)
+        return float(value) if -EXACT <= value <= EXACT else int(value)
     if isinstance(value, complex | np.complexfloating):
         return complex(value) if value.imag else _alone(value.real)
     if isinstance(value, np.str_ | np.bytes_):
@@ -281,7 +280,7 @@ def _is_float(array: AnyArray) -> bool:
 
 
 def _large(array: AnyArray) -> bool:
-    return bool(array.size) and (int(array.max()) > _EXACT or int(array.min()) < -_EXACT)
+    return bool(array.size) and (int(array.max()) > EXACT or int(array.min()) < -EXACT)
 
 
 def types_of(outputs: RawOutputs) -> frozenset[str]:
@@ -300,10 +299,10 @@ def types_of(outputs: RawOutputs) -> frozenset[str]:
     if kinds == {str}:
         return frozenset({"text"} if any(map(_is_number, entries)) else ())
     if kinds == {float}:
-        rounded = any(abs(value) > _EXACT and value.is_integer() for value in entries)
+        rounded = any(abs(value) > EXACT and value.is_integer() for value in entries)
         return frozenset({"numbers", _FLOATS} if rounded else {"numbers"})
     if kinds == {int}:
-        large = any(not -_EXACT <= value <= _EXACT for value in entries)
+        large = any(not -EXACT <= value <= EXACT for value in entries)
         return frozenset({"numbers", _LARGE} if large else {"numbers"})
     return frozenset()
 

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.numerics import AnyArray, Array
+from dpaudit.numerics import AnyArray, Array, Flags
 from dpaudit.outputs.entries import label_of
 from dpaudit.outputs.tables import Parts, Table, read_column, some_rows
 from dpaudit.values import OUTPUT, Feature, words
@@ -47,7 +47,7 @@ class Condition:
             written = str(np.datetime64(round(self.value), "us").astype("M8[s]")).removesuffix("T00:00:00")
         return f"{self.column} {self.relation} {written}"
 
-    def holds(self, table: Table) -> npt.NDArray[np.bool_]:
+    def holds(self, table: Table) -> Flags:
         """Return a mask, (rows,), of the rows that satisfy the condition; no row if the column is missing."""
         if isinstance(self.value, str):
             code = table.categories.get(self.column, {}).get(self.value)
@@ -117,7 +117,7 @@ def _samples(tables: Sequence[Table]) -> dict[str, Array]:
     return {column: values[np.isfinite(values)] for column, values in pooled.items()}
 
 
-def count_association(counts: Array, side: npt.NDArray[np.bool_]) -> Array:
+def count_association(counts: Array, side: Flags) -> Array:
     """Return how much each column's mean, or its rate of counts above 0, differs between datasets, standardised."""
     n0, n1 = int((~side).sum()), int(side.sum())
     if not n0 or not n1:
@@ -190,7 +190,7 @@ class Nearness:
 
 def chosen_queries(
     tables: Sequence[Table | None],
-    side: npt.NDArray[np.bool_],
+    side: Flags,
     proposed: Sequence[Condition],
     of_targets: Sequence[Condition],
 ) -> list[tuple[Condition, ...]]:
@@ -297,7 +297,7 @@ class Queries:
     targets: Targets
 
     @classmethod
-    def of(cls, past: Sequence[Parts], side: npt.NDArray[np.bool_], targets: Targets) -> Queries | None:
+    def of(cls, past: Sequence[Parts], side: Flags, targets: Targets) -> Queries | None:
         """Choose queries of at most two tables by n past outputs; `side` (n,) is true for d1.  None without tables."""
         names = dict.fromkeys(name for parts in past for name in parts.tables)
         if not names:

@@ -10,16 +10,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpaudit.numerics import Flags
 from dpaudit.values import Dataset, key
 
 DATASET_LENGTH = 200  # maximum length of the text of a dataset in a result, in characters
 
 MAX_COMPARED = 10**6  # values in a comparison of two datasets, which takes up to microseconds for each value
 _VALUE_LENGTH = 60  # maximum length of a single value in the description of a difference, in characters
-
-_Equal = npt.NDArray[np.bool_]
 
 
 def brief(dataset: Dataset, most: int = 40) -> str:
@@ -145,7 +143,7 @@ def _of_texts(old: Any, new: Any) -> str:
     return f"from {noun} {start + 1:,}: {_shown(part0)} -> {_shown(part1)}"
 
 
-def _of_units(noun: str, old: Any, new: Any, front: _Equal, back: _Equal, depth: int) -> str:
+def _of_units(noun: str, old: Any, new: Any, front: Flags, back: Flags, depth: int) -> str:
     """Describe the difference between two sequences of records, rows or elements, called units."""
 
     def named(place: int) -> str:
@@ -190,7 +188,7 @@ def _counts(noun: str, old: int, new: int) -> str:
     return "" if old == new else f"{old:,} -> {new:,} {noun}s"
 
 
-def _leading(equal: _Equal) -> int:
+def _leading(equal: Flags) -> int:
     return len(equal) if equal.all() else int(equal.argmin())
 
 
@@ -198,7 +196,7 @@ def _same(old: Any, new: Any) -> bool:
     return old is new or (type(old) is type(new) and key(old) == key(new))
 
 
-def _equal_elements(old: Any, new: Any) -> _Equal:
+def _equal_elements(old: Any, new: Any) -> Flags:
     """Compare two arrays of equal shape element by element, or row by row.  NaN is considered equal to NaN."""
     try:
         equal = np.asarray((old == new) | ((old != old) & (new != new)), dtype=bool)
@@ -207,7 +205,7 @@ def _equal_elements(old: Any, new: Any) -> _Equal:
     return np.asarray(equal.reshape(len(old), -1).all(axis=1)) if equal.ndim > 1 else equal
 
 
-def _bools(found: Iterable[bool]) -> _Equal:
+def _bools(found: Iterable[bool]) -> Flags:
     return np.fromiter(found, dtype=bool)
 
 

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 
 import numpy as np
-import numpy.typing as npt
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.grid import BINS
 from dpaudit.inference.scores.families import Family
 from dpaudit.inference.sequential.bands import Band
+from dpaudit.numerics import Integers
 from dpaudit.values import Json, JsonObject
 
-Counts = npt.NDArray[np.int64]
+Counts = Integers
 
 MAX_PAIRS = 10_000  # of an audit; each pair takes 9 kB of memory, but may take 8 bytes in a file
 

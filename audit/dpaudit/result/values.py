@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from dpaudit.inference.grid import EDGES
-from dpaudit.numerics import Array
+from dpaudit.numerics import EXACT, Array, Integers
 from dpaudit.rounding import percent
 from dpaudit.values import OUTPUT, checked, words
 
@@ -38,11 +37,10 @@ class Verdict(enum.Enum):
 
 View = Literal["natural", "bits", "timed"]
 VIEW_WORDS: dict[View, str] = {"natural": "", "bits": "low-order bits of the numbers: ", "timed": "running time: "}
-_EXACT = 2**53  # a float64 represents all integers up to this absolute value exactly
 
 
 def _number(value: float) -> str:
-    return f"{value:.0f}" if float(value).is_integer() and abs(value) <= _EXACT else str(value)
+    return f"{value:.0f}" if float(value).is_integer() and abs(value) <= EXACT else str(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +139,7 @@ class Counts:
         return self.false_positives / max(1, self.n0), self.false_negatives / max(1, self.n1)
 
 
-def beyond(scores: npt.NDArray[np.int64], threshold: int) -> Counts:
+def beyond(scores: Integers, threshold: int) -> Counts:
     """Return the counts of the rejection region {bin > threshold}, given the counts of all bins, shape (2, BINS)."""
     (n0, n1), (x, y) = scores.sum(axis=1), scores[:, threshold + 1 :].sum(axis=1)
     return Counts(false_positives=int(x), n0=int(n0), false_negatives=int(n1 - y), n1=int(n1))
@@ -287,7 +285,7 @@ class Detectable:
 class History:
     """The wealth at every interim analysis, which is evidence only if the bounds of the result are valid."""
 
-    trials: npt.NDArray[np.int64]  # number of runs made on each dataset until each interim analysis; shape (n,)
+    trials: Integers  # number of runs made on each dataset until each interim analysis; shape (n,)
     log_e: Array  # logarithm of the wealth against the claim at each interim analysis, in nats; shape (n,)
 
     def __repr__(self) -> str:

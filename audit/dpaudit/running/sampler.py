@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpaudit.numerics import Flags
 from dpaudit.outputs import OutputError, refuse_mixed_types, types_of
 from dpaudit.pairs.pair import Pair, distinct
 from dpaudit.running import Service
@@ -158,7 +158,7 @@ class Sampler:
             self.seconds_per_run = (time.perf_counter() - began) / (2 * (stop - start))
         return _joined(parts[: len(cuts)]), _joined(parts[len(cuts) :])
 
-    def first_sides(self, pair: int, start: int, trials: int) -> npt.NDArray[np.bool_]:
+    def first_sides(self, pair: int, start: int, trials: int) -> Flags:
         """Return the side of the first run of each trial, decided by fair coins, for observed running times."""
         return stream(self.seed, "order", pair, start).random(trials) < 0.5
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import betaincc, betaincinv, xlogy
 
-from dpaudit.numerics import Array
-
-Counts = npt.NDArray[np.int64]
+from dpaudit.numerics import Array, Integers
 
 PROBABILITY_FLOOR = 1e-100  # smaller probabilities are rounded up to this value
 
@@ -24,7 +21,7 @@ def divergence_of_rates(p: float, q: float) -> float:
     return float(xlogy(p, p / q) + xlogy(1 - p, (1 - p) / (1 - q)))
 
 
-def at_most(k: Counts, n: int, rate: Array) -> Array:
+def at_most(k: Integers, n: int, rate: Array) -> Array:
     """Return P[Binomial(n, rate) <= k]; elementwise."""
     return np.where(k < n, betaincc(k + 1, np.maximum(n - k, 1), rate), 1.0)
 

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.fixed.binomial import (
     PROBABILITY_FLOOR,
-    Counts,
     at_most,
     divergence_of_rates,
     log_complement,
@@ -123,7 +122,7 @@ class Outcomes:
     n0: int  # outputs of d0
     n1: int  # outputs of d1
     first: int  # smallest x that is represented
-    limits: Counts  # limit(first), limit(first + 1), ...: nonincreasing, >= 0; larger x have no z in the region
+    limits: Integers  # limit(first), limit(first + 1), ...: nonincreasing, >= 0; larger x have no z in the region
     budget: float  # nats; tails rarer than e^-budget are left out of sums, and counted as part of the region
 
     @classmethod
@@ -142,10 +141,10 @@ class Outcomes:
         arcs = Arc.pair(claim, n0, n1, least, reach)
         enough = level - rounding(n0 + n1) * (1 + level)  # rounding enlarges the region: the safe side
 
-        def limit(x: Counts, known: Counts, highest: Counts) -> Counts:
+        def limit(x: Integers, known: Integers, highest: Integers) -> Integers:
             """Return the largest z in [known, highest] with (x, z) in the region; `known` is in the region or -1."""
 
-            def inside(z: Counts) -> Flags:
+            def inside(z: Integers) -> Flags:
                 z = np.maximum(z, 0)  # -1 marks finished searches
                 return np.asarray(np.minimum(*(arc.evidence(x, n0, z, n1) for arc in arcs)) >= enough)
 

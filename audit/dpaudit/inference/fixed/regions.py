@@ -20,9 +20,8 @@ from dpaudit.inference.fixed.binomial import PROBABILITY_FLOOR
 from dpaudit.inference.fixed.evidence import Arc
 from dpaudit.inference.grid import CENTRES
 from dpaudit.inference.sequential.alternatives import UNLIKELY, alternatives
-from dpaudit.numerics import Array
+from dpaudit.numerics import Array, Integers
 
-Counts = npt.NDArray[np.int64]
 _Number = TypeVar("_Number", np.int64, np.float64)
 
 _CLEARLY = 1.1  # switch regions only for a gain of 10 %: smaller gains may come from a miscalibrated score
@@ -35,14 +34,14 @@ _TYPICAL = 5.0  # standard deviations; evidence that the best threshold is assum
 
 
 def threshold_for_claim(
-    counts0: Counts, counts1: Counts, claim: TradeoffFunction, *, trials: int, significance: float
+    counts0: Integers, counts1: Integers, claim: TradeoffFunction, *, trials: int, significance: float
 ) -> int:
     """Choose the region {bin > k} on which to test a claim, and return its threshold k, an index of a bin."""
     return thresholds_for_claim(counts0[None], counts1[None], claim, trials=trials, significance=significance)[0]
 
 
 def thresholds_for_claim(
-    counts0: Counts, counts1: Counts, claim: TradeoffFunction, *, trials: int, significance: float
+    counts0: Integers, counts1: Integers, claim: TradeoffFunction, *, trials: int, significance: float
 ) -> list[int]:
     """Choose the regions of m pilots of the same size, (m, BINS), as `threshold_for_claim` does for one pilot."""
     match claim:
@@ -67,7 +66,7 @@ def delta_of(claim: TradeoffFunction) -> float:
 
 
 def _thresholds_against(
-    counts0: Counts, counts1: Counts, claim: TradeoffFunction, *, trials: int, significance: float
+    counts0: Integers, counts1: Integers, claim: TradeoffFunction, *, trials: int, significance: float
 ) -> list[int]:
     """Choose the region of each pilot for an (epsilon, delta) claim and its bound of epsilon at this delta.
 
@@ -102,7 +101,7 @@ def _thresholds_against(
     return chosen
 
 
-def best_thresholds(counts0: Counts, counts1: Counts, claim: TradeoffFunction) -> list[int]:
+def best_thresholds(counts0: Integers, counts1: Integers, claim: TradeoffFunction) -> list[int]:
     """Choose the region {bin > k} with the most evidence, in each of m pilots (m, BINS) and against typical violations.
 
     The largest evidence in a pilot is the maximum of hundreds of noisy values.  So the expected evidence against
@@ -125,14 +124,14 @@ def best_thresholds(counts0: Counts, counts1: Counts, claim: TradeoffFunction) -
 
 
 def threshold_for_epsilon(
-    counts0: Counts, counts1: Counts, *, delta: float, trials: int, significance: float, otherwise: int
+    counts0: Integers, counts1: Integers, *, delta: float, trials: int, significance: float, otherwise: int
 ) -> int:
     """Choose k so that {bin > k} likely gives the largest `epsilon_lower` at `delta`; or else `otherwise`."""
     promised = _promised_epsilon(counts0, counts1, delta, trials, significance)
     return int(np.argmax(promised)) if np.any(promised > -np.inf) else otherwise
 
 
-def _promised_epsilon(counts0: Counts, counts1: Counts, delta: float, trials: int, significance: float) -> Array:
+def _promised_epsilon(counts0: Integers, counts1: Integers, delta: float, trials: int, significance: float) -> Array:
     """Estimate the bound of epsilon at `delta` that each {bin > k} will give, (BINS - 1,); -inf if there is none.
 
     Rates are lowered by `_DOUBT_OF_BOUNDS` standard errors, so that no rare event of a mass near delta is best by
@@ -161,7 +160,7 @@ def _lessened(mass: Array, pilot: float, doubt: float) -> Array:
         )
 
 
-def threshold_for_mu(counts0: Counts, counts1: Counts, *, trials: int, significance: float, otherwise: int) -> int:
+def threshold_for_mu(counts0: Integers, counts1: Integers, *, trials: int, significance: float, otherwise: int) -> int:
     """Choose the region {bin > k} that is likely to give the largest `mu_lower`; see `threshold_for_epsilon`.
 
     It is the best one (`best_thresholds`) against a Gaussian claim with a mu close to that where both errors of the
@@ -172,7 +171,7 @@ def threshold_for_mu(counts0: Counts, counts1: Counts, *, trials: int, significa
 
 
 def _thresholds_for_mu(
-    counts0: Counts, counts1: Counts, *, trials: int, significance: float, otherwise: int
+    counts0: Integers, counts1: Integers, *, trials: int, significance: float, otherwise: int
 ) -> list[int]:
     """Choose the regions of several pilots of the same size, (m, BINS) each, as `threshold_for_mu` for one pilot."""
 
@@ -196,7 +195,7 @@ def _thresholds_for_mu(
 
 
 def _promised(
-    bound: Callable[[Array, Array], Array], counts0: Counts, counts1: Counts, trials: int, significance: float
+    bound: Callable[[Array, Array], Array], counts0: Integers, counts1: Integers, trials: int, significance: float
 ) -> Array:
     """Return `bound` at the expected upper bounds of alpha and beta of each {bin > k}, (BINS - 1,), or -inf."""
     both = (counts0 + counts1).astype(np.float64)
@@ -216,7 +215,7 @@ def _promised(
     return np.where(parting, bound(upper(alpha), upper(beta)), -np.inf)
 
 
-def _rates(counts0: Counts, counts1: Counts) -> tuple[Array, Array]:
+def _rates(counts0: Integers, counts1: Integers) -> tuple[Array, Array]:
     """Estimate alpha and beta of each {bin > k}, assuming that the score is the log-likelihood ratio l.
 
     All outputs are pooled, with weights 2/(1 + e^-l) under d1 and 2/(1 + e^l) under d0.  Shapes: (BINS - 1,).
@@ -270,7 +269,7 @@ def _arcs(claim: TradeoffFunction, n0: int, n1: int) -> tuple[Arc, Arc]:
 _SCALES: Array = np.geomspace(0.4, 1.6, 13)  # candidate scales of the score: a wrong scale is not saturation
 
 
-def merge_saturated(pilot: Counts, unseen: Counts) -> Counts:
+def merge_saturated(pilot: Integers, unseen: Integers) -> Integers:
     """Merge the bins beyond the point at which the likelihood ratio saturates, into the bin of this point.
 
     If the privacy loss is bounded, the ratio often is constant on an event, where a learned score still varies by noise

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
-from dpaudit.numerics import Array, log_choose
+from dpaudit.numerics import Array, Flags, log_choose
 
 _LAGS = 20  # maximum distance between two runs in `correlation` and `alike`
 _GROUPS = (4, 8)  # numbers of equally large groups into which sorted outputs are divided
@@ -134,7 +134,7 @@ def neighbours(bits: Bits, lag: int) -> Array:
 
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _FREQUENT = 3  # maximum number of frequent values for which there is a question
-Bits = npt.NDArray[np.bool_]  # answers to k yes/no questions about each of n outputs; shape (k, n)
+Bits = Flags  # answers to k yes/no questions about each of n outputs; shape (k, n)
 
 
 def columns_of(values: Array) -> Array:

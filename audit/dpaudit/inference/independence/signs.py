@@ -12,7 +12,6 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from dpaudit.inference.independence.correlation import (
     Bits,
@@ -25,7 +24,7 @@ from dpaudit.inference.independence.correlation import (
     notable,
     two_sided,
 )
-from dpaudit.numerics import Array, log_choose
+from dpaudit.numerics import Array, Integers, log_choose
 from dpaudit.values import Output, RawOutputs
 
 SUSPICIOUS = 1e-9  # joint significance of all tests of dependence in an audit
@@ -192,7 +191,7 @@ def sequences(keys: Sequence[Hashable], significance: float) -> list[str]:
     return []
 
 
-def codes_of(keys: Sequence[Hashable]) -> npt.NDArray[np.int64]:
+def codes_of(keys: Sequence[Hashable]) -> Integers:
     """Replace keys by integers such that equal keys have equal integers; shape (n,)."""
     numbers: dict[Hashable, int] = {}
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)

@@ -42,7 +42,6 @@ from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import betaincinv, expit
 
 from dpaudit.claims import TradeoffFunction
@@ -50,12 +49,12 @@ from dpaudit.claims.comparison import Curve
 from dpaudit.claims.envelope import Envelope
 from dpaudit.inference.one_run import number_factor, p_value_exact, shape_of
 from dpaudit.inference.one_run import p_value as one_run_p_value
-from dpaudit.inference.scores.ranks import Blocks, Counts, Statistic
+from dpaudit.inference.scores.ranks import Blocks, Statistic
 from dpaudit.inference.scores.runs import chords, draw_independent, levels
 from dpaudit.inference.scores.runs import p_value as runs_p_value
-from dpaudit.numerics import Array, bisect_integers, kept, read_only
+from dpaudit.numerics import Array, Flags, Integers, bisect_integers, kept, read_only
 
-Draw = Callable[[int, np.random.Generator], Counts]
+Draw = Callable[[int, np.random.Generator], Integers]
 Parts = Callable[[int], Array]  # the parts of a fixed sequence of simulated values of log T, by number
 
 _UNSURE = 1e-3  # share of a level with which a simulated bound is too small at one look
@@ -100,7 +99,7 @@ class Independent:
         """Return a value of log T that refutes a symmetric claim at a level; inf if there is none."""
         return critical(partial(_independent, self.blocks, claim, statistic), level)
 
-    def counted(self, right: Counts) -> Counts:
+    def counted(self, right: Integers) -> Integers:
         """Return the number of right guesses at the top, from counts of shape (..., blocks)."""
         return np.asarray(right[..., self.blocks.high].sum(axis=-1))
 
@@ -113,7 +112,7 @@ class Independent:
         """Return the p-value of a number of right guesses."""
         return runs_p_value(claim, self.blocks.bottom, self.blocks.top, self.blocks.top, counted)
 
-    def draw(self, curve: Curve, draws: int, rng: np.random.Generator) -> Counts:
+    def draw(self, curve: Curve, draws: int, rng: np.random.Generator) -> Integers:
         """Draw right guesses, (draws, blocks), if scores are independent likelihood ratios on a curve."""
         return draw_independent(self.blocks, *chords(curve), draws, rng)
 
@@ -182,7 +181,7 @@ class Inclusion:
         return least
 
     @cached_property
-    def _guessed(self) -> npt.NDArray[np.bool_]:
+    def _guessed(self) -> Flags:
         """Which blocks are counted: the most extreme ones of both sides, or of the rarer one if coins are biased."""
         both = self.share == 0.5
         wanted = max(math.ceil((2 * min(self.blocks.top, self.blocks.bottom)) ** _POWER), 30)
@@ -191,7 +190,7 @@ class Inclusion:
         chosen = (self.share <= 0.5, self.share >= 0.5)
         return np.concatenate([each & use for each, use in zip(high, chosen, strict=True)])
 
-    def counted(self, right: Counts) -> Counts:
+    def counted(self, right: Integers) -> Integers:
         """Return the number of right guesses about the most extreme scores, from counts of shape (..., blocks)."""
         return np.asarray(right[..., self._guessed].sum(axis=-1))
 
@@ -216,7 +215,7 @@ class Inclusion:
         found = p_value_exact(epsilon, rare * shape.delta, m, self.guesses, counted)
         return min(1.0, self.factor * float(np.min(found)))
 
-    def draw(self, curve: Curve, draws: int, rng: np.random.Generator) -> Counts:
+    def draw(self, curve: Curve, draws: int, rng: np.random.Generator) -> Integers:
         """As `Independent.draw`; scores of canaries are independent, too."""
         included = rng.binomial(self.blocks.scores, self.share, size=draws)
         return draw_independent(self.blocks, *chords(curve), draws, rng, included)
@@ -234,7 +233,7 @@ def _independent(blocks: Blocks, claim: TradeoffFunction, statistic: Statistic, 
 def _guessed(law: Inclusion, epsilon: float, statistic: Statistic, part: int) -> Array:
     blocks, q = law.blocks, expit(law.log_odds(epsilon))
 
-    def drawn(draws: int, rng: np.random.Generator) -> Counts:
+    def drawn(draws: int, rng: np.random.Generator) -> Integers:
         return rng.binomial(blocks.sizes, q, size=(draws, len(blocks.sizes)))
 
     return simulated(drawn, statistic, part)

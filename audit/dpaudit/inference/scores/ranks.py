@@ -31,12 +31,9 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit, logit, ndtr
 
-from dpaudit.numerics import Array, read_only
-
-Counts = npt.NDArray[np.int64]
+from dpaudit.numerics import Array, Flags, Integers, read_only
 
 _GROWTH = 1.3  # ratio of the sizes of successive blocks
 _MEANS = tuple(np.geomspace(0.25, 7, 14).tolist())
@@ -57,16 +54,16 @@ class Blocks:
         return self.top + self.bottom
 
     @cached_property
-    def ends(self) -> tuple[Counts, Counts]:
+    def ends(self) -> tuple[Integers, Integers]:
         """Numbers of scores of each part before each block, and at the end."""
         return _ends(self.top), _ends(self.bottom)
 
     @cached_property
-    def sizes(self) -> Counts:
+    def sizes(self) -> Integers:
         return np.concatenate([np.diff(ends) for ends in self.ends])
 
     @cached_property
-    def high(self) -> npt.NDArray[np.bool_]:
+    def high(self) -> Flags:
         """Whether each block is at the top."""
         return np.arange(len(self.sizes)) < len(self.ends[0]) - 1
 
@@ -81,7 +78,7 @@ class Blocks:
         order = np.concatenate([np.flatnonzero(self.high), np.flatnonzero(~self.high)[::-1]])
         return list(zip(order.tolist(), np.cumsum(self.sizes[order]).tolist(), strict=True))
 
-    def right(self, of_d1: npt.NDArray[np.bool_]) -> Counts:
+    def right(self, of_d1: Flags) -> Integers:
         """Count the right guesses of each block; `of_d1` belongs to the scores from the highest to the lowest."""
         high = np.concatenate([[0], np.cumsum(of_d1[: self.top])])
         low = np.concatenate([[0], np.cumsum(~of_d1[self.top :][::-1])])
@@ -89,7 +86,7 @@ class Blocks:
 
 
 @lru_cache(256)
-def _ends(number: int) -> Counts:
+def _ends(number: int) -> Integers:
     ends, size = [0, 1], 1.0
     while ends[-1] < number:
         size = max(size * _GROWTH, size + 1)
@@ -134,7 +131,7 @@ class Statistic:
         wrong = np.logaddexp(0.0, reference) - np.logaddexp(0.0, reference + l_k)
         return cls(blocks, l_k, np.log(shares / shares.sum()) + wrong @ sizes)
 
-    def log(self, right: Counts) -> Array:
+    def log(self, right: Integers) -> Array:
         """Return log T of right guesses of shape (..., blocks)."""
         each = right @ self.gains.T
         each += self.constants

@@ -41,8 +41,8 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.comparison import Curve
 from dpaudit.claims.envelope import Envelope
 from dpaudit.inference.fixed.binomial import check_count
-from dpaudit.inference.scores.ranks import Blocks, Counts
-from dpaudit.numerics import Array, kept, read_only
+from dpaudit.inference.scores.ranks import Blocks
+from dpaudit.numerics import Array, Integers, kept, read_only
 
 _CELLS = 1000  # number of cells of the law of U'
 _NEAR, _FAR = 7.0, 38.0  # range of integration over U' in standard deviations; _FAR for p-values < _TINY
@@ -103,8 +103,8 @@ def levels(claim: TradeoffFunction) -> tuple[Array, Array]:
 
 
 def draw_independent(
-    blocks: Blocks, of_d0: Array, of_d1: Array, draws: int, rng: np.random.Generator, included: Counts | None = None
-) -> Counts:
+    blocks: Blocks, of_d0: Array, of_d1: Array, draws: int, rng: np.random.Generator, included: Integers | None = None
+) -> Integers:
     """Draw right guesses, (draws, blocks), if scores are independent and sorted by likelihood ratio.
 
     `of_d0` and `of_d1` are the probabilities of the ratios, from the largest on, and `included` the number of scores of
