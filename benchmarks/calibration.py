@@ -46,6 +46,7 @@ _RARE, _SIZES = ("output", "route", "rare", "confidence", "settings"), ("mechani
 PARTS = {
     "true claims": Part(rows=claims.true_claims, cells=_METHOD, events=_BOUNDS),
     "second stage": Part(rows=claims.second_stage, cells=_METHOD, events=_BOUNDS),
+    "measuring": Part(rows=claims.measuring, cells=_METHOD, events=_BOUNDS, on_page=False),
     "late bets": Part(rows=claims.late_bets, cells=("mechanism", "trials"), events=("refuted", "mu")),
     "short audits": Part(rows=short.short_audits, cells=_MECHANISM, events=("refuted", "epsilon"), on_page=False),
     "rare outputs": Part(

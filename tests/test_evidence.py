@@ -49,6 +49,7 @@ def counts(trials: int = 400) -> np.ndarray:
 KINDS: dict[str, Evidence] = {
     "sequential": SequentialEvidence(target=TARGET, counts=np.array([counts(), counts(100)]), lost=(1,)),
     "coin_selected": SequentialEvidence(target=TARGET, counts=counts()[None], coin_selected=True),
+    "measured": SequentialEvidence(target=TARGET, counts=counts()[None], measures=True),
     "online": OnlineEvidence(target=TARGET, counts=counts()[None], peak=counts()[None] // 2, steps=1000),
     "fixed": FixedEvidence(pair=1, threshold=BINS // 2, pilot=counts(50), counts=counts()),
     "scores of runs": evidence_of("runs", 30, LEAK, 1, TARGET),

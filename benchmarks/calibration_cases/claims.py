@@ -150,6 +150,11 @@ def second_stage() -> list[Row]:
     ]
 
 
+def measuring() -> list[Row]:
+    """Return the rows of sequential audits with `measure=True`, which also bet on single events."""
+    return [_row(case, "sequential", with_measure, 300) for case in CASES]
+
+
 def _row(case: Case, method: str, audit: Callable[[str, str, int], Outcome], seeds: int) -> Row:
     return Row(
         cells=(case.name, method, f"{TRIALS:,}"),
@@ -173,14 +178,14 @@ def _result(case: Case, seed: int, **terms: Any) -> AuditResult:
     return audit(mechanism, case.claim, pairs, seed=seed, **terms, **case.settings)
 
 
-def audited(name: str, method: str, seed: int) -> Outcome:
+def audited(name: str, method: str, seed: int, **terms: Any) -> Outcome:
     """Run one audit and return whether it made each error.
 
     The errors are a refutation, too large a value of `mu_lower`, too large a value of `epsilon_lower` at each delta,
     and an upper band that is below the true curve at some point.
     """
     claim = _CASES[name].claim
-    result = _result(_CASES[name], seed, method=method, trials=TRIALS, confidence=CONFIDENCE)
+    result = _result(_CASES[name], seed, method=method, trials=TRIALS, confidence=CONFIDENCE, **terms)
     both = claim.symmetrized()
     return {
         "refuted": float(result.violated),
@@ -200,6 +205,10 @@ def with_second_stage(name: str, method: str, seed: int) -> Outcome:
         patch.object(fixed, "_SECOND_STAGE_TRIALS", SECOND_STAGE_AFTER // 4),
     ):
         return audited(name, method, seed)
+
+
+def with_measure(name: str, method: str, seed: int) -> Outcome:
+    return audited(name, method, seed, measure=True)
 
 
 def with_late_bets(name: str, seed: int) -> Outcome:

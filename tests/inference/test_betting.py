@@ -1,6 +1,7 @@
 """Betting: exact checks of the theorem, comparison of growth with its limit, and a reference implementation."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ from dpaudit.claims import ApproxDP, GaussianDP, PureDP, TradeoffFunction
 from dpaudit.inference.grid import BINS, CUTS, EDGES, bin_counts, bin_of
 from dpaudit.inference.sequential.alternatives import Alternative, alternatives, gaussian_noise, laplace_noise, scaled
 from dpaudit.inference.sequential.betting import Bet, best_bet, log_optimal
-from dpaudit.inference.sequential.strategy import Strategy, p_value_of, strategy
+from dpaudit.inference.sequential.strategy import Strategy, measuring_strategy, p_value_of, strategy
 from dpaudit.numerics import Array
+from dpaudit.result.evidence import SequentialEvidence
 
 CLAIMS: list[TradeoffFunction] = [
     PureDP(0.0),
@@ -75,9 +77,12 @@ def plain_budget(bet: Bet, claim: TradeoffFunction) -> float:
     return float(total)
 
 
+@pytest.mark.parametrize("design", [strategy, measuring_strategy])
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
-def test_no_bet_gains_in_expectation_from_a_mechanism_exactly_as_private_as_claimed(claim: TradeoffFunction) -> None:
-    placed = strategy(claim)
+def test_no_bet_gains_in_expectation_from_a_mechanism_exactly_as_private_as_claimed(
+    claim: TradeoffFunction, design: Callable[[TradeoffFunction], Strategy]
+) -> None:
+    placed = design(claim)
     budget = 2 * np.exp(placed.log_prices(claim) / 2)[:, None]
     p, q = (np.transpose(side) for side in zip(*boundary_pairs(claim), strict=True))
     expected0, expected1 = np.exp(placed.log_payoffs0) @ p, np.exp(placed.log_payoffs1) @ q
@@ -98,9 +103,12 @@ def test_some_bet_gains_from_a_mechanism_that_is_less_private(claim: TradeoffFun
     assert gains.max() > 1e-8
 
 
+@pytest.mark.parametrize("design", [strategy, measuring_strategy])
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
-def test_stakes_and_weights_are_nonnegative_and_the_start_is_one(claim: TradeoffFunction) -> None:
-    placed = strategy(claim)
+def test_stakes_and_weights_are_nonnegative_and_the_start_is_one(
+    claim: TradeoffFunction, design: Callable[[TradeoffFunction], Strategy]
+) -> None:
+    placed = design(claim)
     assert np.all(placed.stakes >= 0)
     assert math.isclose(float(np.exp(placed.log_weights).sum()), 1.0, rel_tol=1e-12)
     assert abs(placed.log_e(claim, np.zeros((1, 2, BINS), dtype=np.int64))) < 1e-12
@@ -147,6 +155,46 @@ def test_wealth_equals_the_formula_trial_by_trial() -> None:
         wealth += product
     counts = np.array([np.bincount(bins, minlength=BINS) for bins in (bins0, bins1)])
     assert Strategy.of(bets, weights).log_e(claim, counts[None]) == pytest.approx(math.log(wealth), abs=1e-9)
+
+
+def test_an_audit_that_measures_also_bets_on_single_events() -> None:
+    """Computes each bet on a single event from its definition in `measuring_strategy`."""
+    rng = np.random.default_rng(5)
+    claim, tested = GaussianDP(1.0), ApproxDP(epsilon=0.5, delta=1e-3).symmetrized()
+    scores0, scores1 = rng.normal(-0.5, 1, 60), rng.normal(0.5, 1, 60)
+    counts = np.array([[bin_counts(scores0), bin_counts(scores1)]])
+    logs = []
+    for slope in 0.05 * 1.02 ** np.arange(258):
+        edge = EDGES[slope >= EDGES].max()
+        for stake in (0.4, 0.1, 0.025, 0.006):
+            low = stake / (1 + math.exp(slope))
+            up0, up1, down0, down1 = (
+                side * low for side in (scores0 > edge, scores1 > edge, scores0 <= -edge, scores1 <= -edge)
+            )
+            high, price = math.exp(slope), 1 + low * float(tested.delta(slope)) / 2
+            for up, down in ((1, 1), (1, 0), (0, 1)):
+                a, b = 1 - high * up * up0 + down * down0, 1 + up * up1 - high * down * down1
+                logs.append(float(np.log(a).sum() + np.log(b).sum()) - 120 * math.log(1 + (up + down) * (price - 1)))
+    events = float(np.logaddexp.reduce(logs)) - math.log(len(logs))
+    usual = strategy(claim).log_e(tested, counts)
+    expected = np.logaddexp(math.log(0.9) + usual, math.log(0.1) + events)
+    assert measuring_strategy(claim).log_e(tested, counts) == pytest.approx(expected, abs=1e-8)
+
+
+@pytest.mark.parametrize("claim", [PureDP(1.0), PureDP(2.0)], ids=str)
+@pytest.mark.parametrize("share", [1.0, 0.5, 0.1])
+def test_a_measured_bound_approaches_the_truth(claim: TradeoffFunction, share: float) -> None:
+    """Only a share of the outputs is informative, as of a local report that supports neither of two candidates.
+
+    The usual bets do not certify more than 1.82 from any number of such trials.
+    """
+    informative = randomised_response(2.0)
+    p, q = share * informative.p, share * informative.q
+    p[bin_of(np.zeros(1))] += 1 - share
+    q[bin_of(np.zeros(1))] += 1 - share
+    counts = np.round(1_000_000 * np.array([[p, q]])).astype(np.int64)
+    evidence = SequentialEvidence(target=claim, counts=counts, measures=True)
+    assert 1.95 <= evidence.lower(0.0, confidence=0.99) <= 2.0
 
 
 def test_evidence_falls_along_nested_claims() -> None:

@@ -29,7 +29,6 @@ from dpaudit.inference.power import (
     power_margin,
 )
 from dpaudit.inference.sequential.alternatives import pair_laws
-from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.result.evidence import concluded
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
@@ -67,15 +66,16 @@ class _Sequential:
 
     def margin(self, truth: Law) -> float:
         """Return a number that is nonnegative if the audit detects the given law with probability `POWER`."""
-        level, tested = self._significance * self._share, self.run.tested
+        level, run = self._significance * self._share, self.run
         coins = self.evidence.coin_selected
-        bets = strategy(tested, self.run.planned)
-        return power_margin(bets, tested, truth, self.shown, significance=level, power=POWER, coin_selected=coins)
+        return power_margin(
+            run.bets, run.tested, truth, self.shown, significance=level, power=POWER, coin_selected=coins
+        )
 
     def enough(self, truth: TradeoffFunction) -> int | None:
         """Estimate the number of runs on each dataset that would detect a violation; None if it is unknown."""
         return enough_trials(
-            strategy(self.run.tested, self.run.planned),
+            self.run.bets,
             self.run.tested,
             truth,
             confidence=self.run.confidence,

@@ -18,7 +18,7 @@ from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.inference.independence.signs import FIRST_CHECKPOINT
 from dpaudit.inference.sequential.late_bets import LATE_LOG_E, MOST_STAGES, STAGES, forecast
 from dpaudit.inference.sequential.planned import Planned
-from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
+from dpaudit.inference.sequential.strategy import Strategy, log_threshold, measuring_strategy, strategy
 from dpaudit.learning import FIRST_FIT, FewValues, scores_frequencies
 from dpaudit.numerics import Array
 from dpaudit.pairs.pair import Pair
@@ -45,7 +45,7 @@ class SequentialAudit:
     confirms: bool = False  # whether fresh runs follow a refutation, which then measure the size of the violation
     history: list[tuple[int, float]] = field(default_factory=list, init=False)  # trials and log-wealth after each block
     most: float = field(default=0.0, init=False)  # maximum log-wealth so far (0 at the start)
-    _bets: Strategy = field(init=False)
+    bets: Strategy = field(init=False)
     _log_prices: Array = field(init=False)  # (bets,), prices under the claim
     _counts: Counts = field(init=False)  # (pairs, 2, BINS), bin counts of the scores of fresh outputs
     _gains: Array = field(init=False)  # (pairs, bets), log-wealth of each bet on each pair
@@ -57,8 +57,8 @@ class SequentialAudit:
     def __post_init__(self) -> None:
         # whether the two runs of a trial may depend on each other
         self._coin_selected = self.collector.sampler.execution.observe_time
-        self._bets = strategy(self.tested, self.planned)
-        self._log_prices = self._bets.log_prices(self.tested)
+        self.bets = (measuring_strategy if self.measure else strategy)(self.tested, self.planned)
+        self._log_prices = self.bets.log_prices(self.tested)
         self._counts = np.zeros((len(self.collector.learners), 2, BINS), dtype=np.int64)
         self._gains = np.zeros((len(self._counts), len(self._log_prices)))
         self._peak = self._counts.copy()
@@ -167,6 +167,7 @@ class SequentialAudit:
             lost_at_peak=self._lost_at_peak if past_peak else (),
             late=None if self._late is None else self._late.evidence(self._counts),
             confirms=self.confirms,
+            measures=self.measure,
         )
 
     @property
@@ -179,7 +180,7 @@ class SequentialAudit:
     @property
     def pair_log_e(self) -> list[float]:
         """The log-wealth of each pair, if bets had been placed on that pair only."""
-        return [self._bets.log_wealth(gains[None, :]) for gains in self._gains]
+        return [self.bets.log_wealth(gains[None, :]) for gains in self._gains]
 
     @property
     def accusing_log_e(self) -> dict[int, float]:
@@ -211,12 +212,12 @@ class SequentialAudit:
             self._counts[pair] += [bin_counts(side) for side in scores]
             self._new.add(pair)
             counts = self._counts[pair : pair + 1]
-            self._gains[pair] = self._bets.gains(self._log_prices, counts, coin_selected=self._coin_selected)[0]
+            self._gains[pair] = self.bets.gains(self._log_prices, counts, coin_selected=self._coin_selected)[0]
         self._look()
 
     def _look(self) -> None:
         late = self._late.log_e(self._counts, self._lost) if self._late is not None else None
-        log_e = self._bets.log_wealth(self._gains, self._lost) if late is None else late
+        log_e = self.bets.log_wealth(self._gains, self._lost) if late is None else late
         self.history.append((self.collector.trials, log_e))
         if self.log_e > self.most:
             self.most, self._lost_at_peak = self.log_e, self._lost
@@ -250,9 +251,9 @@ class SequentialAudit:
         if (pair := self._best_in_hindsight(left)) is not None:
             return pair
         gains = self._gains[left]
-        best = np.argmax(self._bets.log_weights + gains, axis=1)
+        best = np.argmax(self.bets.log_weights + gains, axis=1)
         growth = gains[np.arange(len(best)), best] / bets
-        variance = self._bets.variances(self._counts[left], best)
+        variance = self.bets.variances(self._counts[left], best)
         variance = (bets * variance + _PRIOR * variance.max()) / (bets + _PRIOR)
         return int(left[np.argmax(growth + np.sqrt(2 * math.log(bets.sum()) * variance / bets))])
 
@@ -264,8 +265,8 @@ class SequentialAudit:
             counts = None if few is None else few.in_hindsight()
             if few is None or counts is None:
                 return None
-            gains = self._bets.gains(self._log_prices, counts[None])
-            growth.append((self._bets.log_wealth(gains) + _BONUS) / few.trials)
+            gains = self.bets.gains(self._log_prices, counts[None])
+            growth.append((self.bets.log_wealth(gains) + _BONUS) / few.trials)
         return int(left[np.argmax(growth)])
 
 

@@ -16,7 +16,14 @@ from dpaudit.inference.scores.families import Family, largest_refuted
 from dpaudit.inference.sequential.alternatives import EDITION
 from dpaudit.inference.sequential.bands import Band, anytime_band, uncertified_band
 from dpaudit.inference.sequential.planned import Planned
-from dpaudit.inference.sequential.strategy import Strategy, log_threshold, p_value_of, strategy, stream_strategy
+from dpaudit.inference.sequential.strategy import (
+    Strategy,
+    log_threshold,
+    measuring_strategy,
+    p_value_of,
+    strategy,
+    stream_strategy,
+)
 from dpaudit.numerics import last_that_holds
 from dpaudit.result.base_evidence import (
     Counts,
@@ -139,6 +146,7 @@ class SequentialEvidence(Evidence):
     # whether fresh runs follow a refutation, so that other bounds are a tenth as likely to fail
     confirms: bool = False
     confirmation: Confirmation | None = None  # the fresh runs after a refutation
+    measures: bool = False  # whether the bets are those of `measuring_strategy`
 
     kind = Kind.SEQUENTIAL
 
@@ -244,6 +252,7 @@ class SequentialEvidence(Evidence):
             "planned": planned and {"violations": list(map(str, planned.violations)), "confidence": planned.confidence},
             "late": late and late.to_json(),
             "confirms": self.confirms or None,
+            "measures": self.measures or None,
             "confirmation": fresh and fresh.to_json(),
         }
         return {key: value for key, value in values.items() if value is not None}
@@ -265,6 +274,7 @@ class SequentialEvidence(Evidence):
             lost_at_peak=lost_of(values, "lost_at_peak", len(counts)),
             planned=planned,
             confirms=values.get("confirms", False) is True,
+            measures=values.get("measures", False) is True,
             confirmation=None if fresh is None else Confirmation.from_json(fresh, target),
         )
         if late is None:
@@ -291,8 +301,8 @@ class SequentialEvidence(Evidence):
         return lambda claim: max(end(claim), before(claim))
 
     def _bets(self) -> Strategy:
-        """Return the bets, which depend on the audited claim and the planned violations only."""
-        return strategy(self.target, self.planned)
+        """Return the bets, which depend on the audited claim, the planned violations and `measures` only."""
+        return (measuring_strategy if self.measures else strategy)(self.target, self.planned)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -30,10 +30,17 @@ claim is ever refuted.  The verdict, `mu_lower`, and `epsilon_lower` at every de
 multiplicity correction.  E is monotone in the parameter of a nested family, so bisection finds the bounds.
 
 The wealth depends on the outputs only through the numbers of outputs of d0 and of d1 in each bin of the score.
+
+**Measuring the size of a violation.**  A bet on alternatives to the audited claim stops gaining against claims close to
+the truth, however many trials follow: its slopes are those at which the alternatives violate the audited claim, and its
+stakes are large.  A pure claim whose epsilon is slightly too small is violated only at slopes just below epsilon,
+unless all outputs have the largest ratio.  So an audit that measures also bets on single events, at a fine grid of
+slopes and stakes (`measuring_strategy`).
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -44,6 +51,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from dpaudit.claims import GaussianDP, PureDP, TradeoffFunction
+from dpaudit.inference.grid import EDGES
 from dpaudit.inference.sequential.alternatives import (
     EDITION,
     Alternative,
@@ -65,6 +73,9 @@ _NULLS_STEP, _NUMBER_OF_NULLS = 1.5, 8  # ratio of successive parameters of stro
 _SAMPLED_SHARE = 0.04  # share of the initial wealth for the alternatives of `sampled_noise`
 _NULLS_THRESHOLDS = 10  # number of thresholds of each bet against a stronger claim
 _TAILS = (1.5, 2.0, 2.7, 3.6)  # ratios epsilon/mu for bets on mu-GDP mechanisms against epsilon-DP
+_MEASURING_SHARE = 0.1  # share of the initial wealth for bets on single events, which measure violations
+_EVENT_SLOPES = 0.05 * 1.02 ** np.arange(258)  # up to 8.1 nats; a bound may be lower by the step of 2 %
+_EVENT_STAKES = (0.4, 0.1, 0.025, 0.006)  # a bound that misses epsilon by d grows fastest with a stake of about d
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -200,12 +211,17 @@ def strategy(claim: TradeoffFunction, planned: Planned | None = None, *, edition
     much more private.  Bets on planned violations get `Planned.share` in equal parts, if any violates the claim; see
     `planned`.
     """
+    return Strategy.of(*_bets(claim, planned, edition))
+
+
+def _bets(claim: TradeoffFunction, planned: Planned | None, edition: int) -> tuple[Sequence[Bet], Array]:
+    """Return the bets of `strategy`, and their shares of the initial wealth."""
     bets, weights = _unplanned(claim, edition)
     steered = [] if planned is None else [bet for _, bet in planned_laws(claim, planned)]
     if planned is None or not steered:
-        return Strategy.of(bets, weights)
+        return bets, weights / weights.sum()
     shares = [(1 - planned.share) * weights / weights.sum(), np.full(len(steered), planned.share / len(steered))]
-    return Strategy.of([*bets, *steered], np.concatenate(shares))
+    return [*bets, *steered], np.concatenate(shares)
 
 
 @lru_cache(maxsize=64)
@@ -233,6 +249,49 @@ def _bets_against_null(number: int) -> tuple[Bet, ...]:
     ]
     bets += [(gaussian_noise(strength), PureDP(multiple * strength)) for multiple in _TAILS]
     return tuple(best_bet(alternative, promise, thresholds=_NULLS_THRESHOLDS) for alternative, promise in bets)
+
+
+@lru_cache(maxsize=8)  # strategies of some 20 MB
+def measuring_strategy(claim: TradeoffFunction, planned: Planned | None = None) -> Strategy:
+    """Design the bets of an audit that measures: those of `strategy`, and the same bets on single events for any claim.
+
+    The event of slope s > 0 is that the score is above s.  With its stake u and l = u / (1 + e^s), its bet is
+
+        A = 1 - l e^s 1[v > s]        B = 1 + l 1[v > s]        budget(f) = 2 + l delta_f(s),
+
+    or the same with d0 and d1 exchanged, or the sum of the two.  The payoffs of d0 and d1 have equal expectations at
+    the budget, so the inequality of means in the theorem of `betting` loses nothing.
+
+    Theorem:
+        If the claim is true, P[E >= 1/significance at any time] <= significance, for all claims jointly.  For all
+        counts and prices, the log-wealth is at least that of `strategy` minus log(10/9).
+
+    Proof:
+        These are bets as in `betting`, and the shares are positive, sum to 1 and are fixed before the first trial, so
+        the theorem of this module applies.  The bets of `strategy` keep 9/10 of their shares, no bet has a negative
+        wealth, and the wealth is linear in the shares.
+    """
+    bets, shares = _bets(claim, planned, EDITION)
+    events = _bets_on_events()
+    each = np.full(len(events), _MEASURING_SHARE / len(events))
+    return Strategy.of([*bets, *events], np.concatenate([(1 - _MEASURING_SHARE) * shares, each]))
+
+
+@cache
+def _bets_on_events() -> tuple[Bet, ...]:
+    """Return the bets of `measuring_strategy` on single events, for each slope, stake and order of the datasets."""
+    bets = []
+    for slope, stake in itertools.product(_EVENT_SLOPES, _EVENT_STAKES):
+        above = (
+            int(np.searchsorted(EDGES, slope, side="right")) - 1
+        )  # largest edge up to the slope, so v > slope counts
+        below = len(EDGES) - 1 - above  # the edge with the opposite sign, for the order d1, d0
+        low, high = stake / (1 + math.exp(slope)), stake / (1 + math.exp(-slope))
+        for up, down in ((1, 1), (1, 0), (0, 1)):
+            events = [(above, slope, low)] * up + [(below, -slope, high)] * down
+            thresholds, slopes, stakes = zip(*events, strict=True)
+            bets.append(Bet(1 - up * high, 1 - down * high, np.array(thresholds), np.array(slopes), np.array(stakes)))
+    return tuple(bets)
 
 
 _SHARE = 0.75  # share of the wealth on typical violations that is divided in proportion to the growth rates
