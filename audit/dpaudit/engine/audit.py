@@ -79,7 +79,9 @@ def audit(
     Args:
         mechanism: A callable `(dataset, rng) -> output`, or an object with `sample(dataset, n, rng)` that returns n
             outputs.  The guarantee rests on one assumption: the runs are independent of each other.  Each call gets a
-            copy of the dataset, and each output is copied when it is returned.
+            copy of the dataset, and each output is copied when it is returned.  For local reports with public
+            randomness, such as hashing, a method `supports(candidate, outputs)` says of each output whether, or how
+            much, it speaks for a record; "auto" then learns from it (`dpaudit_attacks.supported`).
         claim: The claim to test, or text for `parse_claim`.  It applies to both orders of each pair.
         pairs: Pairs of neighbouring datasets, or a `SearchPairs`.  The claim is refuted if it fails on any pair.
             Trials go to the pairs on which evidence grows.

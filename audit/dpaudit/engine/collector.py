@@ -25,10 +25,11 @@ from dpaudit.learning.attack import Attack, resolve_attacks
 from dpaudit.learning.blocks import Block
 from dpaudit.numerics import Array
 from dpaudit.outputs import OutputError, Timed
-from dpaudit.pairs.pair import Pair, target_rows
+from dpaudit.pairs.pair import Pair, candidates, target_rows
 from dpaudit.running import CommandMechanism, IsolatedMechanism, MechanismError
 from dpaudit.running.fresh_process import NotPossible, sent
 from dpaudit.running.identity import Beginning, OutputsFingerprint
+from dpaudit.running.mechanisms import resolved
 from dpaudit.running.outcomes import in_words
 from dpaudit.running.runs import ExecutionSettings, costly
 from dpaudit.running.sampler import Sampler
@@ -36,6 +37,7 @@ from dpaudit.running.store import StoreError
 from dpaudit.running.streams import stream
 from dpaudit.text import Reason, WarningCode
 from dpaudit.values import Output, RawOutputs, key
+from dpaudit_attacks.supported import Supported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,9 +325,20 @@ def new_collector(
     except NotPossible as error:
         form = error
     worth = strategy(tested, planned).of_one_pair(tested)
+    each = [[*chosen, *_of_local_reports(mechanism, pair, attacks)] for pair in pairs]
     return Collector(
         sampler=Sampler(mechanism, pairs, seed, jobs, execution),
-        learners=[Learner(chosen, seed, i, Experts(worth), targets=t) for i, t in enumerate(map(target_rows, pairs))],
+        learners=[
+            Learner(known, seed, i, Experts(worth), targets=target_rows(pair))
+            for i, (known, pair) in enumerate(zip(each, pairs, strict=True))
+        ],
         allowed=trials,
         sent=form,
     )
+
+
+def _of_local_reports(mechanism: object, pair: Pair, attacks: str | Attack | Sequence[str | Attack]) -> list[Attack]:
+    """Return the attack for a pair that uses the mechanism's `supports`, if "auto" is wanted and there is one."""
+    supports = getattr(resolved(mechanism), "supports", None)
+    wanted = attacks == "auto" or (isinstance(attacks, Sequence) and "auto" in attacks)
+    return [Supported(supports, candidates(pair))] if wanted and callable(supports) else []

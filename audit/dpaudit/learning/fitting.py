@@ -166,6 +166,15 @@ class Fitting:
             return "not used: too few outputs"
         return "not used: does not suit these outputs"
 
+    def unused(self) -> list[str]:
+        """Return the warnings of attacks that suited no outputs, though they were made for this mechanism."""
+        idle = [
+            attack
+            for index, attack in enumerate(self.attacks)
+            if self.trials >= FIRST_FIT and index not in self.dropped and math.isnan(self.mixing.mean_loss(index))
+        ]
+        return [words for attack in idle if (words := getattr(attack, "unused", ""))]
+
     def suits(self, attack: Attack, view0: View, view1: View) -> bool:
         """Return whether an attack is applicable to such outputs.  Return True if the audit uses only this attack."""
         suits = getattr(attack, "suits", None)

@@ -113,8 +113,8 @@ class Learner:
 
     @property
     def warnings(self) -> list[str]:
-        """The warnings about attacks that failed."""
-        return self._fitting.warnings
+        """The warnings about attacks that failed, or that should have been used and were not."""
+        return [*self._fitting.warnings, *self._fitting.unused()]
 
     @property
     def void(self) -> str:

@@ -156,6 +156,22 @@ def target_rows(pair: Pair) -> tuple[Row | None, Row | None]:
         return None, None
 
 
+def candidates(pair: Pair) -> tuple[Any, ...]:
+    """Return the record that only d0 has and the one that only d1 has, or one of them if one side has no such record.
+
+    These are the datasets themselves if they are no lists of records, or differ in several records.
+    """
+    rows = [row for row in target_rows(pair) if row is not None]
+    if rows or not all(isinstance(dataset, list | tuple | np.ndarray) for dataset in (pair.d0, pair.d1)):
+        return tuple(rows) or (pair.d0, pair.d1)
+    sides = _without_shared_ends(pair.d0, pair.d1)
+    counts = [Counter(map(key, side)) for side in sides]
+    only = counts[0] - counts[1], counts[1] - counts[0]
+    if max(side.total() for side in only) > 1:
+        return pair.d0, pair.d1
+    return tuple(next(x for x in side if key(x) in own) for side, own in zip(sides, only, strict=True) if own)
+
+
 def _rows(dataset: Any) -> list[Row]:
     """Return the rows of a table; raise an exception if the dataset is no table or is too large."""
     if isinstance(dataset, list | tuple):

@@ -72,6 +72,11 @@ class Batched:
     def __call__(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
         return self.function(dataset, n, rng)
 
+    @property
+    def supports(self) -> Any:
+        """The attribute `supports` of the function; None if it has none."""
+        return getattr(self.function, "supports", None)
+
 
 def batched(function: BatchFunction) -> Batched:
     """Decorate a function that returns n outputs in one call.
