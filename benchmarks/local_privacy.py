@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from dpaudit import Pair, PureDP, audit
-from dpaudit.numerics import Array
 from measure import SECONDS, Case, Expected, Limit, Outcome, Table, count, mean, of, run, spread
 
+Array = Any  # an array of whole numbers, bits or numbers
 E = 2.0  # epsilon of most protocols
 K = 16  # number of values, and of bits of a sketch
 ROWS = 64  # rows of Hadamard matrices

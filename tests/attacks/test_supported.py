@@ -81,13 +81,13 @@ def test_scores_are_the_log_ratios_of_four_cells() -> None:
     """A plain second version: counts of the cells (supports x0, supports x1), with mirror images if they are alike."""
     every = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], dtype=float)
     alike = {(0, 0): 400, (0, 1): 100, (1, 0): 740, (1, 1): 60}, {(0, 0): 410, (0, 1): 730, (1, 0): 105, (1, 1): 55}
-    scorer = Supported(answer, (0, 1)).fit(*map(drawn, alike), np.random.default_rng(0))
+    scorer = Supported(answer, (0, 1)).fit(drawn(alike[0]), drawn(alike[1]), np.random.default_rng(0))
     ratio = math.log((730 + 740) / (105 + 100))
     assert scorer(every) == pytest.approx([0, ratio, -ratio, 0], abs=0.02)
     apart = {(0, 0): 900, (0, 1): 300, (1, 0): 100, (1, 1): 60}, {(0, 0): 300, (0, 1): 100, (1, 0): 900, (1, 1): 60}
     apart[1][0, 0] = 1500  # the outputs of d1 that support nothing have no mirror image
-    scorer = Supported(answer, (0, 1)).fit(*map(drawn, apart), np.random.default_rng(0))
-    counts = [np.array([side[tuple(map(int, row))] for row in every]) for side in apart]
+    scorer = Supported(answer, (0, 1)).fit(drawn(apart[0]), drawn(apart[1]), np.random.default_rng(0))
+    counts = [np.array([side[int(a), int(b)] for a, b in every]) for side in apart]
     assert scorer(every) == pytest.approx(np.log(counts[1] / counts[0]), abs=0.05)
 
 
