@@ -33,7 +33,7 @@ from dpaudit.cli.sweep_cells import Sweeping
 from dpaudit.config.sweeps import planned_sweep
 from dpaudit.result.command_outcomes import CellState, Sweep
 from dpaudit_reports import sweep_report
-from dpaudit_reports.command_outcomes import counts, refuted_words
+from dpaudit_reports.command_outcomes import refuted_words
 from dpaudit_reports.formats import Screen
 from dpaudit_reports.terminal import document_text
 from measure import BENCHMARKS, Case, Expected, Outcome, Table, all_have, median, rate, run, texts
@@ -154,7 +154,7 @@ def release(library: str, seconds: float) -> Sweep:
     """Sweep one release, and print the table."""
     folder = Path(tempfile.mkdtemp(prefix="dpaudit-sweep-"))
     sweep = swept(library, seconds, folder, jobs=2)
-    print(f"{counts(sweep)}  Results: {folder}", flush=True)
+    print(f"Results: {folder}", flush=True)
     print(document_text(sweep_report(sweep), Screen(width=100)), flush=True)
     return sweep
 

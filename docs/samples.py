@@ -21,7 +21,7 @@ SAMPLES = Path(__file__).parent / "samples"
 CONFIG = Path(__file__).parent.parent / "configs" / "quickstart.yaml"
 AUDITS = {"violation": "pydp-sum-clamped-to-the-data", "no-violation": "opendp-laplace-sum"}
 FIRST_PAGE = """
-#set page(width: 595pt, height: 570pt, margin: 0pt)
+#set page(width: 595pt, height: 720pt, margin: 0pt)
 #place(top + left, image("report.pdf", page: 1, width: 595pt, height: 842pt))
 """
 

@@ -225,27 +225,8 @@ class Part:
     tone: Tone | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Entries:
-    """Details of several audits in small type, in two columns if the medium is wide."""
-
-    parts: tuple[Part, ...]
-
-
 Block: TypeAlias = (
-    Heading
-    | Paragraph
-    | Items
-    | Verdict
-    | Numbers
-    | Facts
-    | KeyValues
-    | Table
-    | Figure
-    | Listing
-    | Columns
-    | NewPage
-    | Entries
+    Heading | Paragraph | Items | Verdict | Numbers | Facts | KeyValues | Table | Figure | Listing | Columns | NewPage
 )
 
 # --- documents

@@ -23,7 +23,7 @@ from dpaudit.claims import (
 from dpaudit.claims.tabulated import NO_CLAIM
 from dpaudit.numerics import Array
 from dpaudit.result.model import AuditResult
-from dpaudit.result.summary import ORDINARY_DELTA
+from dpaudit.result.summary import ORDINARY_DELTA, weakness
 from dpaudit.rounding import NOT_KNOWN, at_least, at_most, number, upper
 from dpaudit_reports.blocks import Code, Math, Span, Text, bare
 
@@ -176,7 +176,7 @@ def headline(result: AuditResult) -> Bound | None:
 
 
 def certified_of_claimed(result: AuditResult) -> Text:
-    """Return the cell of a table, such as "ε ≥ 1.003 / 1 at δ = 0"."""
+    """Return the cell of a table, such as "ε ≥ 1.003 at δ = 0 (claim 1)"."""
     if not result.bounds_valid:
         return "nothing"
     bound = headline(result)
@@ -186,7 +186,7 @@ def certified_of_claimed(result: AuditResult) -> Text:
         return "the curve, no single parameter"
     if math.isnan(bound.certified):
         return NOT_KNOWN
-    return bound.shown(f"{bound.certified_text()}\u00a0/\u00a0{bound.claimed_text()}")
+    return *bound.shown(bound.certified_text()), f" (claim\u00a0{bound.claimed_text()})"
 
 
 def mu_bound(result: AuditResult) -> Bound:
@@ -268,7 +268,7 @@ class Ranges:
     """The ranges of the privacy loss after an audit: at least `certified`, and above 1 in a violation."""
 
     certified: float  # >= 0; a multiple of the claimed value, like all other fields
-    blind_until: float  # >= 1: smallest violation that would have been found; inf if none, or after a violation
+    blind_until: float  # >= 1: smallest violation that would have been found; inf if not known, or after a violation
 
 
 def ranges(result: AuditResult) -> Ranges | None:
@@ -279,7 +279,7 @@ def ranges(result: AuditResult) -> Ranges | None:
     if not result.bounds_valid:
         return Ranges(0.0, math.inf)
     certified = 0.0 if math.isnan(bound.certified) else max(0.0, bound.certified / bound.claimed)
-    if result.violated:
-        return Ranges(max(1.0, certified), math.inf)
+    if result.violated or weakness(result):
+        return Ranges(max(1.0, certified) if result.violated else certified, math.inf)
     found = least_found(result)
     return Ranges(certified, max(1.0, math.inf if found is None else found.certified / bound.claimed))

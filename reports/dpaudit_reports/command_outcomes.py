@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from rich.padding import Padding
@@ -29,22 +29,25 @@ from dpaudit_reports.blocks import (
     Document,
     Heading,
     Items,
+    NewPage,
     Paragraph,
     Picture,
     Span,
     Strong,
     Table,
     Text,
-    Verdict,
     first,
     some_of,
 )
-from dpaudit_reports.figures.bars import PER_LINE, Square, map_svg, sample_svg
+from dpaudit_reports.claimed import Ranges
+from dpaudit_reports.figures.bars import axis_svg, cells_svg, mark_svg, scale_end
 from dpaudit_reports.formats import Audited, Run, Screen
+from dpaudit_reports.sections.several_audits import SCALE, answer
 from dpaudit_reports.terminal import drawn, table_text
 
 _SERIOUS = (CellState.VIOLATION, CellState.INCONCLUSIVE, CellState.NO_VIOLATION, CellState.NOT_AUDITED)
 NO_CELL = "no such cell"
+_ACROSS = 8  # columns of a table of cells; a constructor with more values has a line for each cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,8 @@ def share_of(cell: SweptCell) -> str:
 def refuted_words(cell: SweptCell) -> str:
     """Describe a violation: the values of the cell, the bound, the p-value and the file."""
     p_value = "" if cell.p_value is None else f", p ≤ {upper(cell.p_value)}"
-    return one_line(f"{values_of(cell)}: {cell.certified}{p_value}, {cell.trials:,} runs, {cell.name}.json")
+    proven = f"{cell.certified}{p_value}, {cell.trials:,} runs, {cell.name}.json"
+    return one_line(f"{cell.constructor}, {values_of(cell)}: {proven}")
 
 
 def without_verdict(sweep: Sweep, state: CellState) -> list[str]:
@@ -124,59 +128,47 @@ def differences(sweep: Sweep, version: str) -> list[str]:
     return [one_line(f"{title}: {before}, then {after}") for title, before, after in both if before != after]
 
 
-_MEANING = (
-    "share: the certified lower bound on the privacy loss, divided by the claimed value, of the worst cell; – means "
-    "that the bound is not known.  A share below 1 does not show that a claim is true."
-)
-
-
-def counts(sweep: Sweep) -> str:
-    """State how many cells were refuted, were not refuted, and have no verdict."""
-    bad, open_, clear, missing = (len(sweep.of(state)) for state in _SERIOUS)
-    words = f"{bad} of {_cells(len(sweep.cells))} refuted; no violation found in {clear}; {open_} inconclusive"
-    package = f"{sweep.package} {', '.join(sweep.versions)}"
-    return f"{package}: {words}; {missing} could not be audited.  {sweep.spent:,.0f} s of runs."
-
-
 def _cells(number: int) -> str:
     return f"{number} cell{'s' * (number != 1)}"
 
 
-_LEGEND: tuple[tuple[Square, str], ...] = (
-    (Square("no violation found", 0.5), "no violation found; filled up to the certified share of the claim"),
-    (Square("violation", 1.0), "violation"),
-    (Square("inconclusive"), "inconclusive"),
-    (Square("not audited"), "could not be audited"),
-)
-
-
 def sweep_document(sweep: Sweep) -> Document:
-    """Return the report of a sweep."""
-    rows, bad = rows_of(sweep), sweep.of(CellState.VIOLATION)
-    sign = sign_of((bad or sweep.of(CellState.NO_VIOLATION) or sweep.cells)[0])
-    verdict = f"{len(bad)} of {len(sweep.cells)} cells refuted" if bad else "No claim was refuted"
-    own = "" if sweep.shared else "  Each cell has its own confidence (--each)."
+    """Return the report of a sweep: a line for each constructor, and at the back a table of the cells of each."""
+    rows = rows_of(sweep)
+    sign = sign_of((sweep.of(CellState.VIOLATION) or sweep.of(CellState.NO_VIOLATION) or sweep.cells)[0])
+    end = scale_end([Ranges(cell.ratio or 0.0, 1.0) for cell in sweep.cells])
+    scale = SCALE, Picture(partial(axis_svg, end), "")
+    columns = (
+        Column("Constructor", grow=2.5),
+        Column(scale, grow=3),
+        Column("Cells", grow=1.4),
+        Column("Worst", grow=2.8),
+    )
+    several, own = len(sweep.versions) > 1, "" if sweep.shared else "  Each cell has its own confidence (--each)."
     promise = (
         f"If all claims of the {len(sweep.cells)} cells are true, this sweep reports any violation with probability at "
         f"most {percent_at_most(sweep.false_alarm)}, whenever it ends.{own}"
     )
-    wide = (Column(title, grow=3) for title in ("Constructor", "Cells", "Axes"))
-    columns = *wide, Column("Share", align="right"), Column("Worst cell", grow=2.5)
     front: tuple[Block, ...] = (
-        Verdict(sign.sign, verdict, counts(sweep), sign.tone),
-        Paragraph(promise),
+        *answer(sign, list(map(sign_of, sweep.cells)), promise),
+        Table(columns, tuple(_row(row, end, several=several) for row in rows)),
+        Paragraph(tuple(_legend({sign_of(cell) for cell in sweep.cells})), quiet=True),
         *_items("Violations", [refuted_words(cell) for row in rows for cell in row.refuted]),
-        Heading("Constructors by parameters"),
-        Paragraph(tuple(_legend({cell.state.value for cell in sweep.cells})), quiet=True),
-        Table(columns, tuple(_row(row, several=len(sweep.versions) > 1) for row in rows)),
-        Paragraph(_MEANING, quiet=True),
         *_items("Inconclusive", without_verdict(sweep, CellState.INCONCLUSIVE)),
         *_items("Not audited", without_verdict(sweep, CellState.NOT_AUDITED)),
         *_versions(sweep),
     )
-    title = one_line(f"Sweep of {sweep.package} {sweep.versions[0]}")
-    subtitle = one_line(f"{len(sweep.cells)} audits of differential-privacy claims, catalogue {sweep.catalogue}")
-    return Document(title, subtitle, None, front, ())
+    shown, left_out = first(rows, "constructors")
+    grids = [block for row in shown for block in _grid(row, several=several)]
+    title = one_line(f"Sweep of {sweep.package} {', '.join(sweep.versions)}")
+    audits = f"{len(sweep.cells)} audits of differential-privacy claims"
+    subtitle = f"{audits}, {sweep.spent:,.0f}\u00a0s of runs, catalogue {sweep.catalogue}"
+    about = f"The sign of each cell, and the loss that is proven, as a multiple of its claim; {CLAIM_LIMIT}"
+    back = NewPage(), Heading("Every cell"), Paragraph(about, quiet=True), *grids, *left_out
+    return Document(title, one_line(subtitle), None, front, (), back=back)
+
+
+CLAIM_LIMIT = "above 1, the claim is false; below 1, it may be true or false."
 
 
 def _items(title: str, items: Sequence[str]) -> tuple[Block, ...]:
@@ -193,35 +185,45 @@ def _versions(sweep: Sweep) -> Iterator[Block]:
         yield from _items(title, found) if found else (Heading(title), Paragraph("The verdicts agree."))
 
 
-def _legend(states: Set[str]) -> Iterator[Span]:
-    for number, (square, words) in enumerate(entry for entry in _LEGEND if entry[0].state in states):
-        yield "; " if number else ""
-        yield Picture(partial(sample_svg, square), f"sample: {words}", wide=False)
-        yield words
-    yield ". Squares: the first axis from left to right, the others downwards."
+def _legend(signs: Set[Sign]) -> Iterator[Span]:
+    yield "Each mark is a cell:"
+    for sign in (sign for sign in SIGNS.values() if sign in signs):
+        yield from (" ", Picture(partial(mark_svg, sign.tone), f"sample: {sign.word}", wide=False), f"{sign.word},")
+    yield f" at the loss that is proven. Black line: the claim; {CLAIM_LIMIT}"
 
 
-def _row(row: SweepRow, *, several: bool) -> tuple[Text, ...]:
-    name = one_line(f"{row.constructor} {row.version}" if several else row.constructor)
-    squares = [[Square(cell.state.value, cell.ratio or 0.0) for cell in line] for line in matrix(row.cells)]
-    axes: dict[str, dict[str, None]] = {}
-    for axis, label in (pair for cell in row.cells for pair in cell.values.items()):
-        axes.setdefault(axis, {})[label] = None
+def _name(row: SweepRow, *, several: bool) -> str:
+    return one_line(f"{row.constructor} {row.version}" if several else row.constructor)
+
+
+def _row(row: SweepRow, end: float, *, several: bool) -> tuple[Text, ...]:
+    signs = [sign_of(cell) for cell in row.cells]
+    known = [(cell.ratio, sign_of(cell).tone) for cell in row.cells if cell.ratio is not None]
+    tally = "  ".join(f"{sign.sign}\u00a0{signs.count(sign)}" for sign in (*SIGNS.values(), NO_RESULT) if sign in signs)
+    share = share_of(row.worst)
     return (
-        (Strong(f"{sign_of(row.worst).sign} "), name),
-        (Picture(partial(map_svg, squares), f"{len(row.refuted)} of {len(row.cells)} refuted"),),
-        one_line("; ".join(f"{axis}: {', '.join(labels)}" for axis, labels in axes.items())) or "none",
-        share_of(row.worst),
-        values_of(row.worst),
+        (Strong(f"{sign_of(row.worst).sign} "), _name(row, several=several)),
+        (Picture(partial(cells_svg, known, end), f"{len(row.refuted)} of {len(row.cells)} refuted"),),
+        tally,
+        f"{values_of(row.worst)}{'' if share == '–' else f': {share}'}",
     )
 
 
-def matrix(cells: Sequence[SweptCell]) -> list[list[SweptCell]]:
-    """Arrange the cells of a constructor in lines: the first axis from left to right, the others downwards."""
-    lines: dict[tuple[tuple[str, str], ...], list[SweptCell]] = {}
-    for cell in cells:
-        lines.setdefault(tuple(list(cell.values.items())[1:]), []).append(cell)
-    return [line[start : start + PER_LINE] for line in lines.values() for start in range(0, len(line), PER_LINE)]
+def _grid(row: SweepRow, *, several: bool) -> tuple[Block, ...]:
+    """Return a table of the cells of a constructor: its first axis from left to right, the others downwards."""
+    axis = next(iter(row.cells[0].values), "")
+    across = list(dict.fromkeys(cell.values.get(axis, "") for cell in row.cells))
+    if len(across) > _ACROSS:
+        axis, across = "", [""]
+    lines: dict[str, dict[str, str]] = {}
+    for cell in row.cells:
+        others = replace(cell, values={name: label for name, label in cell.values.items() if name != axis})
+        line = lines.setdefault("" if not others.values else values_of(others), {})
+        share = "" if cell.ratio is None else f"\u00a0{share_of(cell)}"
+        line[cell.values.get(axis, "") if axis else ""] = f"{sign_of(cell).sign}{share}"
+    columns = tuple(Column(one_line(label), grow=1) for label in (axis, *across))
+    body = tuple((others, *(line.get(label, "") for label in across)) for others, line in lines.items())
+    return Heading(_name(row, several=several), level=2), Table(columns, body)
 
 
 _SIGNS = {State.BAD: SIGNS["violation"], State.GOOD: SIGNS["no violation found"]}

@@ -16,7 +16,7 @@ from dpaudit_reports.blocks import Block, Document, Figure, Heading, Paragraph, 
 from dpaudit_reports.html import blocks_html
 from dpaudit_reports.sections import SECTIONS, Section
 from dpaudit_reports.sections.advice import mechanism_named
-from dpaudit_reports.sections.several_audits import appendix, entry, side_by_side, summary
+from dpaudit_reports.sections.several_audits import appendix, changes, entry, side_by_side, summary
 from dpaudit_reports.verdicts import MARKS, WORST_FIRST, title_of
 
 
@@ -27,8 +27,9 @@ def document(results: Sequence[AuditResult], sections: Sequence[Section] = SECTI
     results = sorted(results, key=lambda result: WORST_FIRST.index(result.verdict))
     date = newest(results)
     titles = [title_of(result) for result in results]
-    short, whole = len(results) > 1 and not full, sections is SECTIONS
-    blocks = (entry(result) if short else _blocks(result, sections) for result in results)
+    short = len(results) > 1 and not full
+    more = foreign_blocks if sections is SECTIONS else lambda _: ()
+    blocks = ((*entry(result), *more(result)) if short else _blocks(result, sections) for result in results)
     parts = tuple(_part(title, own, result) for title, own, result in zip(titles, blocks, results, strict=True))
     if len(results) == 1:
         subtitle = " · ".join(filter(None, [mechanism_named(results[0]), day(date).removeprefix(", ")]))
@@ -37,10 +38,8 @@ def document(results: Sequence[AuditResult], sections: Sequence[Section] = SECTI
         footer = f"{shortened(titles[0], 60)} · {counts} · dpaudit{f' {version}' if version else ''}"
         return Document(titles[0], subtitle, date, (), parts, footer)
     title, subtitle = f"{len(results)} privacy audits", f"Audits of differential-privacy claims{day(date)}"
-    front = summary(results)
-    if not (short and whole):
-        return Document(title, subtitle, date, front, parts, dense=short)
-    return Document(title, subtitle, date, front, parts, back=appendix(results, titles, foreign_blocks), dense=True)
+    back = appendix(results, titles) if short and sections is SECTIONS else ()
+    return Document(title, subtitle, date, summary(results), parts, back=back, dense=short)
 
 
 def comparison(
@@ -53,7 +52,8 @@ def comparison(
     date = newest([result for _, result in named])
     parts = tuple(_part(title, _blocks(result, SECTIONS), result) for title, result in named) if full else ()
     subtitle = f"The same audits on several versions{day(date)}"
-    return Document("Comparison of versions", subtitle, date, side_by_side(audits, missing, full=full), parts)
+    front = side_by_side(audits, missing, full=full)
+    return Document("Comparison of versions", subtitle, date, front, parts, back=changes(audits))
 
 
 def _part(title: str, blocks: tuple[Block, ...], result: AuditResult) -> Part:

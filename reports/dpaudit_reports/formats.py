@@ -134,7 +134,7 @@ def detectable(result: AuditResult | None) -> str:
 
 
 def certified(result: AuditResult) -> str:
-    """Return the certified bound on the claim's own parameter and the claimed value, as "ε ≥ 1.003 / 1 at δ = 0"."""
+    """Return the certified bound on the claim's own parameter with the claim, as "ε ≥ 1.003 at δ = 0 (claim 1)"."""
     return flat(certified_of_claimed(result))
 
 

@@ -88,16 +88,8 @@ def _body(document: Document, *, linked: bool) -> str:
     back = writer.blocks(document.back)
     if not linked:
         return "\n".join([head, front, parts, back])
-    contents = ""  # a report of one audit has two pages, which begin with the verdict
-    if not alone:
-        audits = [(name, text_html(part.title)) for name, part in zip(writer.parts, document.parts, strict=True)]
-        links = [*_headings(front), *audits, *_headings(back)]
-        opened = " open" if len(links) <= 12 else ""
-        items = "".join(f'<li><a href="#{name}">{words}</a></li>' for name, words in links)
-        contents = f"<details{opened}><summary>Contents</summary><ul>{items}</ul></details>"
-        contents = f'<nav aria-label="Contents">{contents}</nav>'
     end = f'<p class="quiet"><a href="#{_TOP}"><span aria-hidden="true">↑</span> To the top</a></p>'
-    return "\n".join([head, contents, front, parts, back, end])
+    return "\n".join([head, front, parts, back, end])
 
 
 def _part(document: Document, place: int, writer: Writer) -> str:
@@ -114,10 +106,6 @@ def _part(document: Document, place: int, writer: Writer) -> str:
         f'<section{kind}><details{opened}>\n<summary>{title}</summary>\n<div class="part" id="{name}">\n'
         f"{writer.part(part.blocks, name, below=2)}\n{back}\n</div></details></section>"
     )
-
-
-def _headings(html: str) -> list[tuple[str, str]]:
-    return [(found[1], found[2]) for found in re.finditer(r'<h2 id="([^"]+)">(.*?)</h2>', html)]
 
 
 def css() -> str:
@@ -229,28 +217,30 @@ class Writer:
                 return f'<div class="columns{" uneven" if share < 0.5 else ""}">{one}{two}</div>'
             case b.NewPage():
                 return '<hr class="page">'
-            case b.Entries(parts):
-                entries = "".join(
-                    f"<div><h4>{text_html(part.title)}</h4>{self.blocks(part.blocks, below=4)}</div>" for part in parts
-                )
-                return f'<div class="entries">{entries}</div>'
             case b.Listing(text):
                 return f"<pre><code>{text_html(text)}</code></pre>"
         raise TypeError(f"{type(block).__name__} is not a block of dpaudit_reports.blocks")
 
     def _table(self, table: b.Table) -> str:
-        kinds = ("right" if one.align == "right" else "wide" if one.grow > 0 else "" for one in table.columns)
-        attributes = list(map(_class, kinds))
-        titles = zip(attributes, table.columns, strict=True)
-        head = "".join(f'<th scope="col"{one}>{self.prose(column.title)}</th>' for one, column in titles)
-        names = ['th scope="row"', *["td"] * (len(attributes) - 1)]
-        tags = [(f"<{name}{one}>", f"</{name[:2]}>") for name, one in zip(names, attributes, strict=True)]
-        rows = ((f"{a}{self.prose(cell)}{b}" for (a, b), cell in zip(tags, row, strict=True)) for row in table.rows)
-        body = "\n".join(f"<tr>{''.join(row)}</tr>" for row in rows)
+        """Return a table, whose rows are cards on a phone.  Roles are explicit, because cards lose them otherwise."""
+        kinds = ["right" if one.align == "right" else "wide" if one.grow > 0 else "" for one in table.columns]
+        titles = [(_class(kind), column.title) for kind, column in zip(kinds, table.columns, strict=True)]
+        head = "".join(f'<th role="columnheader"{kind}>{self.prose(title)}</th>' for kind, title in titles)
+        tags = [f'td role="cell" data-title="{text_html(b.flat(title))}"{kind}' for kind, title in titles]
+        tags[:1] = [tags[0].replace('td role="cell"', 'th role="rowheader"')]
+        rows = (
+            "".join(f"<{tag}><div>{self.prose(cell)}</div></{tag[:2]}>" for tag, cell in zip(tags, row, strict=True))
+            for row in table.rows
+        )
+        body = "\n".join(f'<tr role="row">{row}</tr>' for row in rows)
         # A table that is wider than the screen scrolls.  The tabindex makes scrolling by keyboard possible.
         name = f"table: {self._under}" if self._under else "table"
         opening = f'<div class="scroll" role="region" aria-label="{text_html(name)}" tabindex="0">'
-        return f"{opening}<table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
+        cards = _class("cards" * (kinds.count("wide") > 1 and len(kinds) > 3))
+        return (
+            f'{opening}<table role="table"{cards}><thead role="rowgroup"><tr role="row">{head}</tr></thead>\n'
+            f'<tbody role="rowgroup">{body}</tbody></table></div>'
+        )
 
     def _span(self, span: b.Span) -> str:
         match span:

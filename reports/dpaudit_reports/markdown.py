@@ -77,8 +77,6 @@ def _block(block: b.Block) -> str:
             return ""
         case b.Columns(left, right):
             return blocks_markdown((*left, *right))
-        case b.Entries(parts):
-            return "\n\n".join(_folded(part.title, blocks_markdown(part.blocks)) for part in parts)
         case b.Listing(text):
             fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
             return f"{fence}\n{printable(text)}\n{fence}"

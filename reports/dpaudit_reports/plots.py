@@ -179,7 +179,7 @@ _ALONE: dict[str, Callable[[Axes, AuditResult], None]] = {
     "profile": _alone_profile,
     "evidence": draw_evidence,
     "scores": lambda ax, result: draw_distributions(ax, _known_scores(result)),
-    "residual": lambda ax, result: draw_residual(ax, result, scale_of([result])),
+    "residual": draw_residual,
 }
 
 
@@ -229,7 +229,7 @@ def _scores(ax: Axes, result: AuditResult, looks: _Looks, claim: bool) -> None:
 
 
 def _residual(ax: Axes, result: AuditResult, looks: _Looks, claim: bool) -> None:
-    scale = np.array(scale_of([result]))
+    scale = np.array(scale_of(result))
     if _own(ax, _GROUND):
         scale = np.array([min(scale[0], ax.get_ylim()[0]), max(scale[1], ax.get_ylim()[1])])
     elif claim:

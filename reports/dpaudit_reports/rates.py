@@ -113,13 +113,18 @@ def counted(result: AuditResult, found: Frequencies) -> str:
     return f"{subject(result.witness)} in {times1} and in {times0}"
 
 
+def with_minus(words: str) -> str:
+    """Return words whose negative numbers have the sign of print in place of a hyphen."""
+    return re.sub(r"(?<![\w.)\]])-(?=\d)", "−", words)
+
+
 def subject(found: Witness) -> str:
     """Return what the counts are about, as the beginning of a sentence."""
     condition = found.described.condition
     if condition is None or found.described.nearly:
-        return f"The output was in the region ({found.region.replace(': ', ' ')})"
+        return f"The output was in the region ({with_minus(found.region).replace(': ', ' ')})"
     if condition.of_output:
-        return f"The output is {condition.values}"
+        return f"The output is {with_minus(str(condition.values))}"
     return f"{quotation(str(condition))} was true"
 
 

@@ -100,9 +100,6 @@ def _block(block: b.Block) -> Iterator[RenderableType]:
             yield from _blocks((*left, *right))
         case b.NewPage():
             yield Words()
-        case b.Entries(parts):
-            for part in parts:
-                yield from _part(part)
         case _:
             yield from _text_block(block)
 

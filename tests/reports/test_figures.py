@@ -23,7 +23,7 @@ from dpaudit.inference.grid import EDGES
 from dpaudit.numerics import AnyArray
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Curve, History, Verdict
-from dpaudit_reports.figures import COLORS, PAPER, WITNESS, panel_svg, tradeoff
+from dpaudit_reports.figures import CLAIM, COLORS, PAPER, WITNESS, panel_svg, tradeoff
 from dpaudit_reports.figures.evidence import Scores, draw_distributions, draw_evidence
 from dpaudit_reports.figures.tradeoff import draw_profile, point_name, tradeoff_svg
 from dpaudit_reports.html import blocks_html
@@ -206,7 +206,7 @@ def test_figures_of_a_measurement_show_no_claim() -> None:
 
 @pytest.mark.parametrize(
     ("verdict", "name", "face", "edge"),
-    [(Verdict.VIOLATION, "witness", WITNESS, PAPER), (Verdict.NO_VIOLATION, "closest", PAPER, WITNESS)],
+    [(Verdict.VIOLATION, "witness", WITNESS, PAPER), (Verdict.NO_VIOLATION, "closest", PAPER, CLAIM)],
 )
 def test_the_diamond_is_filled_where_it_shows_a_violation_and_else_hollow(
     verdict: Verdict, name: str, face: str, edge: str
@@ -214,7 +214,7 @@ def test_the_diamond_is_filled_where_it_shows_a_violation_and_else_hollow(
     result = dataclasses.replace(sample.violation(), verdict=verdict)
     assert point_name(result) == name
     diamonds = re.findall(r'<use [^>]*style="fill: (#\w{6}); stroke: (#\w{6})', tradeoff_svg(result))
-    assert [colors for colors in diamonds if WITNESS in colors] == [(face, edge)]
+    assert [colors for colors in diamonds if PAPER in colors] == [(face, edge)]
 
 
 def test_importing_the_reports_loads_nothing_heavy() -> None:
@@ -256,7 +256,7 @@ def test_the_residual_is_the_excess_of_the_power() -> None:
     distances = np.abs(corners[:, None] - np.column_stack([alpha, points])[None]).sum(axis=2).min(axis=1)
     assert distances.max() < 1e-9, "the line goes through every point of the curve"
     low, high = ax.get_ylim()
-    assert (low, high) == pytest.approx(tradeoff.scale_of([result]))
+    assert (low, high) == pytest.approx(tradeoff.scale_of(result))
 
 
 def test_claims_are_drawn_together_and_with_results() -> None:

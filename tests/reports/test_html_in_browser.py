@@ -36,7 +36,10 @@ Promise.all(frames.map(([, , , loaded]) => loaded)).then(async () => {
     found.wide.push([name, width, page.documentElement.scrollWidth]);
     const main = page.querySelector("main"), paper = light(style(main).backgroundColor);
     const texts = [...page.querySelectorAll("p, a, td, th, dd, dt, h1, h2, summary, svg text")];
-    const worst = (node) => ratio(light(node.closest("svg") ? style(node).fill : style(node).color), paper);
+    const bar = (node) => node.closest("svg") && style(node).fill === style(main).backgroundColor
+      && node.previousElementSibling;  // words in a bar
+    const behind = (node) => (bar(node) ? light(style(bar(node)).fill) : paper);
+    const worst = (node) => ratio(light(node.closest("svg") ? style(node).fill : style(node).color), behind(node));
     const calm = texts.filter((node) => !node.closest(".callout") && node.textContent !== "guessing");
     found.colors.push([name, paper, Math.min(...calm.map(worst))]);
     found.targets.push(...[...page.querySelectorAll('a[href^="#"]')]
@@ -45,7 +48,7 @@ Promise.all(frames.map(([, , , loaded]) => loaded)).then(async () => {
     const cut = [...page.querySelectorAll("svg[style]")].map((svg) => svg.getBoundingClientRect())
       .filter((box) => box.width && (box.right > width + 0.5 || box.width < 120));  // one of two widths is hidden
     found.sizes.push([name, width, cut.length]);
-    found.unseen += [...page.querySelectorAll("td, th")].filter((cell) => !cell.checkVisibility()).length;
+    found.unseen += [...page.querySelectorAll("td, tbody th")].filter((cell) => !cell.checkVisibility()).length;
   }
   const suite = frames.find(([name, width]) => name === "suite.html" && width === 1280)[2];
   const page = suite.contentDocument, parts = [...page.querySelectorAll("section > details")];

@@ -133,10 +133,10 @@ def test_no_report_says_that_a_mechanism_is_private(tmp_path: Path) -> None:
 def test_many_audits_begin_with_a_summary_and_have_a_part_each(tmp_path: Path) -> None:
     reader = pages([sample.violation(), sample.no_violation(), sample.inconclusive()], tmp_path)
     first = " ".join(reader.pages[0].extract_text().split())
-    assert "▲ Violation: 1. ◇ Inconclusive: 1. ○ No violation found: 1." in first
+    assert "▲ 1 of 3 claims refuted." in first
     assert all(f"{sign} opendp-gaussian-sum" in first for sign in "▲◇○")
     top = [title for depth, title in titles(reader.outline) if depth == 0]
-    assert top == ["opendp-gaussian-sum"] * 3 + ["Details"]
+    assert top[1:] == ["opendp-gaussian-sum"] * 3 + ["Details"], "after the verdict"
     assert len(reader.pages) <= 4
 
 

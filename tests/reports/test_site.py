@@ -67,7 +67,7 @@ def test_a_site_has_an_index_a_feed_and_a_page_and_a_badge_of_each_audit(tmp_pat
     assert {"feed.json", *(name for name in files if re.fullmatch(rf"{ADDRESS}\.html", name))} == set(linked)
     rows = [attrs["data-verdict"] for tag, attrs in page.tags if tag == "tr" and "data-verdict" in attrs]
     assert rows == ["bad", "open", "clear"]  # worst first, without scripts
-    for words in ("▲ Violation", "gaussian(mu=1)", "μ ≥ 1.043 / 1", "900", "2026-03-01", "No audit shows that"):
+    for words in ("▲ Violation", "gaussian(mu=1)", "μ ≥ 1.043 (claim 1)", "900", "2026-03-01", "No audit shows that"):
         assert words in page.text.replace("\xa0", " ")
     for name, text in files.items():
         if name.endswith(".html") and name != "index.html":
@@ -123,7 +123,7 @@ def test_ranks_sort_each_column_and_rows_without_a_value_have_none() -> None:
     third = dataclasses.replace(sample.inconclusive(), provenance=Provenance(), bounds_valid=False)
     ranks = {column.title: list(column.ranks) for column in columns(entries(first, second, third))}
     assert ranks["Date"] == [0, 1, -1]
-    assert ranks["Certified / claimed"] == [0, 1, -1]
+    assert ranks["Proven"] == [0, 1, -1]
     assert ranks["Runs"] == [1, 0, 2]
     assert ranks["Library"] == [-1, -1, -1]
     assert "Confidence" not in ranks

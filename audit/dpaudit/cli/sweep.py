@@ -157,7 +157,7 @@ def _report(outcome: Sweep, options: RunOptions) -> bool:
     from dpaudit_reports.terminal import document_text
 
     report = sweep_report(outcome)
-    drawn(document_text(report, screen()))
+    drawn(document_text(replace(report, back=()), screen()))  # the report has the table of all cells
     written = options.no_pdf or write_file(SWEEP_PDF, to_pdf(report, paper=options.paper), options)
     if not (options.quiet or outcome.interrupted):
         place = f"{options.shown}/{SWEEP_PDF}, and the results are next to it"

@@ -51,7 +51,7 @@ class Promise:
         """Describe the joint guarantee of the command's results; "" if the command has only one audit."""
         audits = len(self.confidences)
         own = "" if self.shared else ", each at its own confidence"
-        return _sentence(results, audits, own, self.false_alarm) if audits > 1 else ""
+        return f"{_refuted(results, audits, own)}  {_promise(audits, self.false_alarm)}" if audits > 1 else ""
 
 
 def named_together(results: Sequence[AuditResult]) -> str:
@@ -97,17 +97,22 @@ def promised_together(results: Sequence[AuditResult]) -> str:
     if len(results) > audits or len({result.name for result in results}) < len(results):
         return ""
     significances = sum((1 - Fraction(result.confidence) for result in results), Fraction(0))
-    return "" if significances > significance(confidence) else _sentence(results, audits, "", significance(confidence))
+    if significances > significance(confidence):
+        return ""
+    promise = _promise(audits, significance(confidence))
+    return promise if len(results) == audits else f"{_refuted(results, audits, '')}  {promise}"
 
 
-def _sentence(results: Sequence[AuditResult], audits: int, own: str, false_alarm: Fraction) -> str:
-    """Describe the joint guarantee of a command with `audits` audits, of which only `results` may be shown."""
+def _refuted(results: Sequence[AuditResult], audits: int, own: str) -> str:
     refuted, shown = sum(result.violated for result in results), len(results)
-    words = f"{refuted} of {audits} claims refuted{own}"
-    if shown < audits:
-        words = f"{refuted} of the {shown} claims shown refuted{own}; the command had {audits} audits"
+    if shown < audits:  # only some of the results may be shown
+        return f"{refuted} of the {shown} claims shown refuted{own}; the command had {audits} audits."
+    return f"{refuted} of {audits} claims refuted{own}."
+
+
+def _promise(audits: int, false_alarm: Fraction) -> str:
     return (
-        f"{words}.  If all {audits} claims were true, this command would refute one or more of them with probability "
+        f"If all {audits} claims were true, this command would refute one or more of them with probability "
         f"at most {_percent(false_alarm)}."
     )
 

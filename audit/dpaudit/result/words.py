@@ -13,7 +13,7 @@ class Words:
     """The words of messages and reports that depend on the kind of audit, with mathematics between dollars."""
 
     sees: str = "one output"  # what an attacker sees
-    reveals: str = "which of the two datasets was used"  # what an attacker can tell from it
+    reveals: str = "the two datasets apart"  # what an attacker can tell from it
     errors: str = "$α$: d1 is guessed on outputs of d0; $β$: d0 is guessed on outputs of d1."  # of an attack
     others: str = "other pairs or attacks"  # what was not tried
     again: str = ""  # how to repeat the audit if no rejection region can be counted on fresh outputs; "" if one can

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 WIDTH = 6.69  # inches: the text width of an A4 page with margins of 20 mm
-GAP = 0.19  # inches between two panels
 PANEL = 3.25  # inches: half the text width minus half the gap between two panels
 
 # The palette of Okabe and Ito, which colour-blind readers can distinguish; curves also differ by line style or marker.
@@ -87,22 +86,22 @@ class _Axes(threading.local):
     """Empty axes for panels, separate for each thread.  Axes are reused, because creating ticks is slow."""
 
     def __init__(self) -> None:
-        self.made: dict[tuple[float, float, int, str], tuple[Figure, Axes]] = {}
+        self.made: dict[tuple[float, int, str], tuple[Figure, Axes]] = {}
 
-    def of(self, width: float, height: float, legend: int, logarithmic: str) -> tuple[Figure, Axes]:
+    def of(self, height: float, legend: int, logarithmic: str) -> tuple[Figure, Axes]:
         from matplotlib.figure import Figure
 
-        key = width, height, min(legend, 1), logarithmic
+        key = height, min(legend, 1), logarithmic
         if key not in self.made:
-            figure = Figure(figsize=(width, height))
+            figure = Figure(figsize=(PANEL, height))
             bottom, top = _BELOW / height, 1 - (_ABOVE + (_LEGEND if legend else 0)) / height
-            left, right = _LEFT / width, 1 - _RIGHT / width
+            left, right = _LEFT / PANEL, 1 - _RIGHT / PANEL
             ax = figure.add_axes((left, bottom, right - left, top - bottom))
             for direction in logarithmic:
                 ax.set(**{f"{direction}scale": "log"})
             # The positions of axis labels are fixed; otherwise matplotlib would measure all tick labels to place them.
             ax.xaxis.set_label_coords(0.5, -0.27 / height / (top - bottom))
-            ax.yaxis.set_label_coords(-_LABEL / width / (right - left), 0.5)
+            ax.yaxis.set_label_coords(-_LABEL / PANEL / (right - left), 0.5)
             self.made[key] = figure, ax
         return self.made[key]
 
@@ -110,12 +109,10 @@ class _Axes(threading.local):
 _axes = _Axes()
 
 
-def panel_svg(
-    draw: Callable[[Axes], object], *, height: float, legend: int = 0, logarithmic: str = "", width: float = PANEL
-) -> str:
+def panel_svg(draw: Callable[[Axes], object], *, height: float, legend: int = 0, logarithmic: str = "") -> str:
     """Return one panel as SVG.  Equal drawings give equal bytes."""
     with style():
-        figure, ax = _axes.of(width, height, legend, logarithmic)
+        figure, ax = _axes.of(height, legend, logarithmic)
         try:
             draw(ax)
             if legend:
@@ -126,9 +123,9 @@ def panel_svg(
                 artist.remove()
 
 
-def place(x: float, y: float, *, height: float, width: float = PANEL) -> tuple[float, float]:
+def place(x: float, y: float, *, height: float) -> tuple[float, float]:
     """Return a place inside the axes of a panel without a legend, as fractions from its upper left corner."""
-    across = (_LEFT + x * (width - _LEFT - _RIGHT)) / width
+    across = (_LEFT + x * (PANEL - _LEFT - _RIGHT)) / PANEL
     return across, (_ABOVE + (1 - y) * (height - _ABOVE - _BELOW)) / height
 
 

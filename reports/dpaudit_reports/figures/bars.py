@@ -1,4 +1,4 @@
-"""Drawings as SVG, without matplotlib: strips of several audits, the map of a sweep, and the picture of page 1.
+"""Drawings as SVG, without matplotlib: strips of several audits and of the cells of a sweep, the picture of page 1.
 
 All sizes are in points.  Parts differ by shape, brightness, hatching, place and words, not only by colour.
 """
@@ -14,7 +14,17 @@ from typing import Literal, TypeAlias
 from dpaudit.rounding import at_most, number
 from dpaudit_reports.blocks import Tone
 from dpaudit_reports.claimed import Ranges
-from dpaudit_reports.figures import ATTACK, CLAIM, COLORS, FORBIDDEN, PANEL, PAPER, WIDTH, WITNESS
+from dpaudit_reports.figures import (
+    ATTACK,
+    CLAIM,
+    COLORS,
+    FORBIDDEN,
+    PANEL,
+    PAPER,
+    WIDTH,
+    WITNESS,
+    WITNESS_WORD,
+)
 
 _LABEL = COLORS["label"][0]
 
@@ -74,6 +84,21 @@ def key_svg(what: Key) -> str:
         "found": [_tick(9)],
     }
     return _strip_svg(samples[what], width=18)
+
+
+def cells_svg(cells: Sequence[tuple[float, Tone]], end: float) -> str:
+    """Return a mark for each cell at its proven loss, a multiple of the claim, on the scale of the strips."""
+    line, claim = f"M{_LEFT} {_HEIGHT / 2}H{_RIGHT}", _place(1.0, end)
+    marks = [
+        _mark(_place(value, end), tone, WITNESS if tone == "bad" else ATTACK)
+        for value, tone in sorted(cells, key=lambda cell: ("clear", "open", "bad").index(cell[1]))
+    ]
+    return _strip_svg([_path(line, FORBIDDEN, 2.0), _path(f"M{claim:.1f} 0V{_HEIGHT}", width=0.9), *marks])
+
+
+def mark_svg(tone: Tone) -> str:
+    """Return the mark of a cell for the legend."""
+    return _strip_svg([_mark(6, tone, WITNESS if tone == "bad" else ATTACK)], width=12)
 
 
 def _strip(shown: Ranges, tone: Tone, end: float) -> Iterator[str]:
@@ -137,61 +162,7 @@ def _strip_svg(parts: Iterable[str], width: float = _WIDTH) -> str:
     return svg_of(parts, f"{width:g}", f"{_HEIGHT:g}")
 
 
-# --- the cells of one constructor of a sweep as squares, which are darker if more of the claim is certified
-
-State = Literal["violation", "no violation found", "inconclusive", "not audited"]
-
-_SIDE, _GAP = 11.0, 2.0  # side of a square, and distance of two squares
-PER_LINE = int(_WIDTH // (_SIDE + _GAP))  # squares in a line
-
-
-@dataclass(frozen=True, slots=True)
-class Square:
-    """One cell of the map."""
-
-    state: State
-    share: float = 0.0
-
-
-def map_svg(lines: Sequence[Sequence[Square]]) -> str:
-    """Return the squares, line by line, with a margin so that the squares of two constructors do not touch."""
-    parts = [
-        part
-        for y, line in enumerate(lines)
-        for x, square in enumerate(line)
-        for part in _square(square, x * (_SIDE + _GAP) + 0.5, y * (_SIDE + _GAP) + 0.5 + _GAP)
-    ]
-    return svg_of(parts, f"{_WIDTH:g}", f"{max(len(lines), 1) * (_SIDE + _GAP) + 2 * _GAP:g}")
-
-
-def sample_svg(square: Square) -> str:
-    """Return a sample of one square for the legend."""
-    return svg_of(_square(square, 0.5, 0.5), f"{_SIDE + 1:g}", f"{_SIDE + 1:g}")
-
-
-def _square(square: Square, x: float, y: float) -> Iterator[str]:
-    if square.state == "not audited":
-        yield _frame(x, y, PAPER, ' stroke-dasharray="1.5 1.5"')
-        return
-    yield _frame(x, y, FORBIDDEN if square.state == "inconclusive" else PAPER)
-    if square.state != "inconclusive":
-        height = (_SIDE - 1) * min(max(square.share, 0.0), 1.0)
-        color = WITNESS if square.state == "violation" else ATTACK
-        top = y + _SIDE - 0.5 - height
-        yield _box(x + 0.5, top, _SIDE - 1, height, color)
-    middle_x, middle_y = x + _SIDE / 2, y + _SIDE / 2
-    if square.state == "violation":
-        shape = f"M{middle_x:.1f} {middle_y - 4.2:.1f}l4.4 7.6h-8.8z"
-        yield f'<path d="{shape}" fill="{PAPER}" stroke="{CLAIM}" stroke-width="1"/>'
-    elif square.state == "inconclusive":
-        shape = f"M{middle_x:.1f} {middle_y - 3.4:.1f}l3.4 3.4l-3.4 3.4l-3.4-3.4z"
-        yield f'<path d="{shape}" fill="{PAPER}" stroke="{CLAIM}" stroke-width="0.8"/>'
-
-
-def _frame(x: float, y: float, color: str, dashes: str = "") -> str:
-    box = f'x="{x:.1f}" y="{y:.1f}" width="{_SIDE:.1f}" height="{_SIDE:.1f}"'
-    return f'<rect {box} fill="{color}" stroke="{CLAIM}" stroke-width="0.5"{dashes}/>'
-
+# --- the picture of page 1: rates beside the claim's limit, or a number line
 
 _NARROW, _WIDE = 72 * PANEL, 72 * WIDTH
 _SIZE = 9.5
@@ -241,57 +212,66 @@ def rates_svg(rates: Sequence[Rate], limit: float | None, *, wide: bool) -> str:
     """Return a bar with a whisker for each rate, and the largest rate that the claim allows."""
     width = _WIDE if wide else _NARROW
     left, right = (112.0, width - 46) if wide else (0.0, width - 46)
-    row, above = (30.0, 0.0) if wide else (40.0, 13.0)
+    row, above = (36.0, 0.0) if wide else (40.0, 13.0)
     end = min(1.0, 1.12 * max([rate.high for rate in rates] + ([] if limit is None else [limit])) or 1.0)
     top, bottom = 16.0, 16 + row * len(rates)
 
     def at(rate: float) -> float:
         return left + (right - left) * min(rate / end, 1.0)
 
-    parts = [_path(f"M{at(tick):.1f} {top}V{bottom:.1f}", _GRID) for tick in _ticks(end)[1:]]
+    bars = [(top + above + i * row, row - above) for i in range(len(rates))]  # without the words above narrow bars
+    parts = []
     if limit is not None:
-        parts.insert(0, _box(left, top, at(limit) - left, bottom - top, FORBIDDEN))
+        parts += [_box(left, y, at(limit) - left, height, FORBIDDEN) for y, height in bars]
         words = f"the claim allows at most {at_most(100 * limit, 3).lstrip('≤').strip()}\u00a0%"
         parts.append(_middle(at(limit), 10, words, 0, width))
     for i, rate in enumerate(rates):
-        y = top + i * row + above + (row - above) / 2
+        y = bars[i][0] + bars[i][1] / 2
+        parts += [_path(f"M{at(tick):.1f} {bars[i][0]}v{bars[i][1]}", _GRID) for tick in _ticks(end)[1:]]
         color = WITNESS if i else ATTACK
         if wide:
             parts.append(text_of(0, f"{y + 3:.1f}", rate.label, _SIZE))
         else:
-            parts.append(text_of(2, f"{y - above / 2 - 4:.1f}", rate.label, _SIZE))
-        parts.append(_box(left, y - 5, at(rate.rate) - left, 10, color))
+            parts.append(text_of(2, f"{bars[i][0] - 3:.1f}", rate.label, _SIZE))
+        parts.append(_box(left, y - 6, at(rate.rate) - left, 12, color))
         parts.append(_path(f"M{at(rate.low):.1f} {y:.1f}H{at(rate.high):.1f}M{at(rate.low):.1f} {y - 3:.1f}v6"))
         parts.append(_path(f"M{at(rate.high):.1f} {y - 3:.1f}v6"))
-        parts.append(text_of(f"{at(rate.high) + 5:.1f}", f"{y + 3:.1f}", f"{number(100 * rate.rate, 3)}\u00a0%", _SIZE))
+        words, after = f"{number(100 * rate.rate, 3)}\u00a0%", at(rate.high) + 5
+        if limit is not None and after - 5 <= at(limit) <= after + _LETTER * (len(words) + 1):
+            after = at(limit) + 5  # beyond the line of the limit
+        parts.append(text_of(f"{after:.1f}", f"{y + 3:.1f}", words, _SIZE))
     if limit is not None:
-        parts.append(_path(f"M{at(limit):.1f} {top - 3}V{bottom:.1f}", width=1.6))
+        lines = "".join(f"M{at(limit):.1f} {y - 3 * (not i)}V{y + height}" for i, (y, height) in enumerate(bars))
+        parts.append(_path(lines, width=1.6))
     for tick in _ticks(end):
-        parts.append(_middle(at(tick), bottom + 12, f"{number(100 * tick, 3)}\u00a0%", left, width, 8.5))
+        unit = "\u00a0%" if tick == _ticks(end)[-1] else ""
+        parts.append(_middle(at(tick), bottom + 12, f"{number(100 * tick, 3)}{unit}", max(left - 12, 0), width, 8.5))
     return svg_of(parts, f"{width:.1f}", f"{bottom + 16:.1f}")
 
 
 def line_svg(line: Line, name: str, *, wide: bool) -> str:
     """Return a number line: what is proven, what is claimed, and from where a violation would have been found."""
     width = _WIDE if wide else _NARROW
-    left, right, top, height = 6.0, width - 6, 18.0, 15.0
+    left, right, top, height = 6.0, width - 6, 6.0 if line.claimed is None else 18.0, 21.0 if wide else 15.0
     values = [line.proven[0], line.claimed[0] if line.claimed else 0.0, line.found_from or 0.0]
-    end = 1.3 * max(value for value in values if math.isfinite(value)) or 1.0
+    end = 1.5 * max(value for value in values if math.isfinite(value)) or 1.0
 
     def at(value: float) -> float:
         return left + (right - left) * min(value / end, 1.0)
 
-    color = WITNESS if line.violated else ATTACK
     parts = [_box(left, top, right - left, height, FORBIDDEN)]
-    parts.append(_box(left, top, at(line.proven[0]) - left, height, color))
+    parts.append(_box(left, top, at(line.proven[0]) - left, height, WITNESS_WORD if line.violated else ATTACK))
+    inside = at(line.proven[0]) - left > _LETTER * (len(proven := f"proven: at least {line.proven[1]}") + 2)
+    if inside:
+        parts.append(text_of(f"{left + 6:.1f}", f"{top + height / 2 + 3.2:.1f}", proven, _SIZE, fill=PAPER))
     if line.found_from is not None:  # a box that is open to the right
         start = at(line.found_from)
         box = f"M{right:.1f} {top}H{start:.1f}V{top + height}H{right:.1f}"
         parts.append(_box(start, top, right - start, height, PAPER))
         parts.append(f'<path d="{box}" stroke="{CLAIM}" stroke-width="0.8" stroke-dasharray="2.5 2" fill="none"/>')
-        for words in ("would have been found (90\u00a0%, best case)", "found (90\u00a0%, best case)"):
+        for words in ("would have been found (90\u00a0%, best case)", "would have been found", "found"):
             if right - start > _LETTER * (len(words) - 1):
-                parts.append(_middle((start + right) / 2, top + 10.5, words, start, right, 8.5))
+                parts.append(_middle((start + right) / 2, top + height / 2 + 3, words, start, right, 8.5))
                 break
     if line.claimed is not None:
         claimed, words = line.claimed
@@ -302,6 +282,6 @@ def line_svg(line: Line, name: str, *, wide: bool) -> str:
     for tick in _ticks(end):
         parts.append(_path(f"M{at(tick):.1f} {axis}v3", width=0.7))
         parts.append(_middle(at(tick), axis + 13, number(tick, 3), 0, width, 8.5))
-    words = f"privacy loss {name}; proven: at least {line.proven[1]}"
+    words = f"privacy loss {name}{'' if inside else f'; {proven}'}"
     parts.append(_middle((left + right) / 2, axis + 26, words, 0, width, 8.5))
     return svg_of(parts, f"{width:.1f}", f"{axis + 30:.1f}")

@@ -7,7 +7,7 @@ close together on the trade-off plot.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,6 @@ from dpaudit_reports.figures import (
     CHANCE,
     CLAIM,
     FORBIDDEN,
-    PANEL,
     PAPER,
     WITNESS,
     WITNESS_WORD,
@@ -69,8 +68,9 @@ def label_curves(ax: Axes, result: AuditResult) -> None:
         ax.text(max(0.13, 0.45 * reach), 0.42 * reach, "forbidden", fontsize=8, ha="center", va="center")
     for at in region_of(result)[0]:
         place, side = ((0.3, 0.94), "left") if at[1] >= at[0] else ((0.99, 0.46), "right")
-        how: dict[str, Any] = {"va": "center", "ha": side, "fontsize": _SIZE, "arrowprops": _line(WITNESS)}
-        ax.annotate(point_name(result), tuple(at), place, color=WITNESS_WORD, **how)
+        line, word = (WITNESS, WITNESS_WORD) if result.violated else (CLAIM, CLAIM)
+        how: dict[str, Any] = {"va": "center", "ha": side, "fontsize": _SIZE, "arrowprops": _line(line)}
+        ax.annotate(point_name(result), tuple(at), place, color=word, **how)
 
 
 def _label(ax: Axes, words: str, place: tuple[float, float], curve: Array, color: str) -> None:
@@ -158,9 +158,10 @@ def draw_region(ax: Axes, result: AuditResult, point: Array, box: Array) -> None
     """Draw the diamond, hollow without a violation, and the intervals."""
     if not len(point):
         return
-    ax.fill(*box.T, color=WITNESS, alpha=0.22, linewidth=0, zorder=2.2)
-    ax.plot(*box.T, color=WITNESS, linewidth=0.8)
-    face, edge = (WITNESS, PAPER) if result.violated else (PAPER, WITNESS)
+    color = WITNESS if result.violated else CLAIM
+    ax.fill(*box.T, color=color, alpha=0.22, linewidth=0, zorder=2.2)
+    ax.plot(*box.T, color=color, linewidth=0.8)
+    face, edge = (WITNESS, PAPER) if result.violated else (PAPER, CLAIM)
     ax.plot(*point.T, "D", color=face, mec=edge, mew=0.6, clip_on=False, linestyle="", label=point_name(result))
 
 
@@ -215,57 +216,24 @@ def _claimed_reach(result: AuditResult) -> float:
     return min(epsilon, 50.0) if math.isfinite(epsilon) else 1.0
 
 
-_HEIGHT, _LOW = 1.95, 1.75  # heights of a panel of half a page's width, and of a narrow panel, in inches
-_NARROW = 2.5  # widths below this number of inches have fewer ticks
 _DEPTH = 3.0  # of the scale below the claim, at most, as a multiple of its height above the claim
 
 Scale = tuple[float, float]  # the lowest and the highest number of percentage points on the vertical axis
 
 
-def residual_svg(result: AuditResult, scale: Scale, width: float) -> str:
-    """Return a panel that shows the excess of the attack's power over the claim, against the type I error."""
-    narrow = width < _NARROW
-
-    def draw(ax: Axes) -> None:
-        draw_residual(ax, result, scale)
-        amounts(ax.xaxis, 0, 1, most=3 if narrow else 6)
-        amounts(ax.yaxis, *scale, most=5 if narrow else 7)
-
-    return panel_svg(draw, height=height_of(width), width=width)
+def scale_of(result: AuditResult) -> Scale:
+    """Return the scale of the residual of a result."""
+    values, box = _heights(result), _region(result)[1][:, 1]
+    curves = max(0.5, float(values.max(initial=0.0)))
+    if not result.violated and len(values):
+        curves = max(curves, -float(np.median(values)) / _DEPTH)
+    high = 1.12 * max(curves, min(float(box.max(initial=0.0)), 2.0 * curves))
+    return max(min(1.12 * float(values.min(initial=0.0)), -high / 4), -_DEPTH * high), high
 
 
-def height_of(width: float) -> float:
-    """Return the height of a panel of this width, in inches."""
-    return _LOW if width < _NARROW else _HEIGHT
-
-
-def scale_of(results: Iterable[AuditResult]) -> Scale:
-    """Return one scale for several results."""
-    shown = list(results)
-    values = np.concatenate([[0.0], *(_heights(result) for result in shown)])
-    boxes = np.concatenate([[0.0], *(_region(result)[1][:, 1] for result in shown)])
-    curves = max(0.5, float(values.max()))
-    if not any(result.violated for result in shown):
-        middles = [float(np.median(_heights(result))) for result in shown if len(_heights(result))]
-        curves = max(curves, -min(middles, default=0.0) / _DEPTH)
-    high = 1.12 * max(curves, min(float(boxes.max()), 2.0 * curves))
-    low = 1.12 * float(values.min())
-    return max(min(low, -high), -_DEPTH * high), high
-
-
-def peak(result: AuditResult) -> tuple[float, float] | None:
-    """Return the type I error and the percentage points at the highest point of the curve; None without a curve."""
-    curve = curve_of(result)
-    inner = curve[(curve[:, 0] > 0) & (curve[:, 0] < 1)]
-    if not len(inner):
-        return None
-    alpha, points = inner[np.argmax(inner[:, 1])]
-    return float(alpha), float(points)
-
-
-def draw_residual(ax: Axes, result: AuditResult, scale: Scale) -> None:
+def draw_residual(ax: Axes, result: AuditResult) -> None:
     """Draw the excess of the attack's power, in percentage points, on linear axes."""
-    low, high = scale
+    low, high = scale_of(result)
     ax.axhspan(0, high, color=FORBIDDEN, linewidth=0)
     alpha, points = curve_of(result).T
     if alpha.size:
@@ -302,31 +270,14 @@ def _heights(result: AuditResult) -> Array:
 
 def tradeoff_hints(result: AuditResult) -> tuple[Hint, ...]:
     """Return values along the attack's curve on the trade-off plot."""
-    points = _points(result)
-    return _hints(result, points, points, HEIGHT)
-
-
-def residual_hints(result: AuditResult, scale: Scale, width: float = PANEL) -> tuple[Hint, ...]:
-    """Return values along the curve on the plot of the residual."""
-    points = _points(result)
-    heights = (excess(result, *points.T) - scale[0]) / (scale[1] - scale[0])
-    return _hints(result, points, np.column_stack([points[:, 0], heights]), height_of(width), width)
-
-
-def _points(result: AuditResult) -> Array:
     points = observed(result)
-    return fine(points)[:, :2] if len(points) and result.bounds_valid else np.empty((0, 2))
-
-
-def _hints(result: AuditResult, points: Array, shown: Array, height: float, width: float = PANEL) -> tuple[Hint, ...]:
-    if not len(points):
+    if not len(points) or not result.bounds_valid:
         return ()
-    length = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(shown, axis=0).T))])
-    chosen = np.unique(np.searchsorted(length, np.linspace(0, length[-1], 40)).clip(0, len(points) - 1))
-    inside = [i for i in chosen if np.all((shown[i] >= 0) & (shown[i] <= 1))]
+    points = fine(points)[:, :2]
+    length = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(points, axis=0).T))])
     hints = []
-    for i in inside:
+    for i in np.unique(np.searchsorted(length, np.linspace(0, length[-1], 40)).clip(0, len(points) - 1)):
         (alpha, beta), claimed = points[i], float(result.claim.beta(points[i, 0]))
         words = f"attack: α {number(alpha, 3)}, β {number(beta, 3)}; the claim allows β ≥ {lower(claimed, 3)}"
-        hints.append(Hint(*place(*shown[i], height=height, width=width), words))
+        hints.append(Hint(*place(alpha, beta, height=HEIGHT), words))
     return tuple(hints)

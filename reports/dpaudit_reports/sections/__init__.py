@@ -15,10 +15,8 @@ from dpaudit_reports.sections.advice import advice, facts, repeat
 from dpaudit_reports.sections.answer import numbers, picture, verdict, warnings
 from dpaudit_reports.sections.details import (
     all_warnings,
-    attacks,
     bounds,
     errors_and_bounds,
-    limits,
     new_page,
     pairs,
     provenance,
@@ -29,9 +27,9 @@ from dpaudit_reports.sections.details import (
 Section: TypeAlias = Callable[[AuditResult], tuple[Block, ...]]  # maps a result to the blocks of a section
 
 SECTIONS: tuple[Section, ...] = (
-    *(verdict, warnings, numbers, picture, advice, repeat, facts),
-    *(new_page, errors_and_bounds, scores, training, attacks, pairs, limits, all_warnings, provenance),
+    *(verdict, warnings, numbers, picture, scores, advice, repeat, facts),
+    *(new_page, errors_and_bounds, training, pairs, all_warnings, provenance),
 )
 
 # The sections of the short report for comments and notebooks.
-BRIEF: tuple[Section, ...] = (verdict, warnings, numbers, picture, advice, repeat, facts, scores, bounds)
+BRIEF: tuple[Section, ...] = (verdict, warnings, numbers, picture, scores, advice, repeat, facts, bounds)

@@ -13,9 +13,22 @@ from dpaudit.result.values import Verdict
 from dpaudit.result.words import quotation, words_of
 from dpaudit.rounding import count, seconds
 from dpaudit.text import WarningCode, has_code, nothing_holds, shortened
-from dpaudit_reports.blocks import Block, Code, Columns, Facts, Heading, Items, Listing, Paragraph, Span, Strong, Text
+from dpaudit_reports.blocks import (
+    Block,
+    Code,
+    Columns,
+    Facts,
+    Heading,
+    Items,
+    Listing,
+    Paragraph,
+    Span,
+    Strong,
+    Text,
+    some_of,
+)
 from dpaudit_reports.claimed import claim_in_words
-from dpaudit_reports.rates import RegionStatus, difference, ends, region_status, row_of, sides
+from dpaudit_reports.rates import RegionStatus, difference, region_status, row_of, sides
 from dpaudit_reports.sections.answer import after, capital, spent_words
 from dpaudit_reports.verdicts import fresh, why_inconclusive, why_void
 
@@ -49,7 +62,7 @@ def _meaning(result: AuditResult) -> Text:
             change = "" if witness is None else sides(result, witness.pair).change
             what = "whether the record was in the data" if change.endswith(("added", "removed")) else words.reveals
             return (
-                f"Someone who sees {words.sees} can tell {what} more reliably than the claim allows. "
+                f"Someone who sees {words.sees} can tell {what} better than the claim allows. "
                 f"{capital(words.others)} may reveal more."
             )
         case Verdict.NO_VIOLATION:
@@ -64,10 +77,10 @@ def _after_violation(result: AuditResult) -> tuple[Text, ...]:
     if new is None or new.outcome != "confirmed":
         fresh_runs = "with a new run, as below" if words_of(result.evidence).again else "on fresh runs, as below"
         steps.append(f"Confirm it {fresh_runs}, before you report it.")
-    neighbours = ", and whether these datasets are its neighbours" if result.evidence.kind.of_pairs else ""
-    steps.append(f"Check the set-up: what is claimed{neighbours}.")
+    neighbours = ", and that these datasets are neighbours" if result.evidence.kind.of_pairs else ""
+    steps.append(f"Check what is claimed{neighbours}.")
     if result.provenance.audit is not None and result.evidence.kind.of_pairs and not words_of(result.evidence).again:
-        steps.append("Send the maintainers the script that the second command writes; it needs no dpaudit.")
+        steps.append("Send the maintainers the script below; it needs no dpaudit.")
     needed = result.runs_for_size
     if needed is not None and math.isfinite(needed):
         steps.append(("To measure the loss, audit with ", Code(f"confirm: {int(needed)}"), "."))
@@ -168,7 +181,7 @@ def claimed(result: AuditResult) -> Iterator[Span]:
     if who:
         yield _STATED.get(who, f", stated by {quotation(who)}")
     if source := result.provenance.source:
-        yield f"; source: {quotation(shortened(source).rstrip('.'))}"
+        yield f"; source: {quotation(shortened(source, 60).rstrip('.'))}"
 
 
 def mechanism_named(result: AuditResult) -> str:
@@ -177,7 +190,7 @@ def mechanism_named(result: AuditResult) -> str:
     packages = [f"{name} {version}" for name, version in (about.mechanism_packages or {}).items()]
     named = about.mechanism if about.mechanism and about.mechanism != result.name else ""
     named = quotation(named) if " " in named else named  # a command line, or what a stranger's file states
-    shown = ", ".join(packages[:3]) + (f" and {len(packages) - 3} more packages" if len(packages) > 3 else "")
+    shown = some_of(packages, 2)
     return shortened(f"{named}{f' with {shown}' if shown else ''}".strip(), 160)
 
 
@@ -185,7 +198,7 @@ def data(result: AuditResult) -> Iterator[Span]:
     """Yield the pair with the difference in bold, or how the datasets or canaries were chosen."""
     words, guessed = words_of(result.evidence), given_scores(result.evidence)
     if guessed is not None:
-        outcome = "" if result.violated else f"; {guessed.outcome}"
+        outcome = "" if result.violated or result.measurement else f"; {guessed.outcome}"
         yield f"{count(guessed.scores)} {words.unit}, {words.each}{outcome}"
         return
     if words.data:
@@ -197,7 +210,7 @@ def data(result: AuditResult) -> Iterator[Span]:
         yield "no pair was tried"
         return
     if row.difference:
-        yield from (Code(ends(row.d0)), " and the same with a difference: ", Strong(quotation(row.difference)))
+        yield from ("two datasets with a difference: ", Strong(quotation(row.difference)))
     else:
         d0, d1 = difference(row.d0, row.d1)
         yield from (*d0, " and ", *d1)

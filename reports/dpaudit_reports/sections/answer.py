@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from functools import partial
 
 from dpaudit.result.evidence import given_scores, spent
 from dpaudit.result.model import AuditResult
-from dpaudit.result.summary import p_value_words, weakness
+from dpaudit.result.summary import allowed_rate, p_value_words, weakness
 from dpaudit.result.values import Verdict, Witness
 from dpaudit.result.words import words_of
 from dpaudit.rounding import at_most, count, percent_at_least, percent_at_most, percent_beyond
@@ -33,8 +34,9 @@ from dpaudit_reports.figures.bars import Line, Rate, line_svg, rates_svg
 from dpaudit_reports.rates import Frequencies, RegionStatus, counted, frequencies, intervals, region_status, subject
 from dpaudit_reports.verdicts import MARKS, assumption, confirmation, fresh, reason, shows_size, why_inconclusive
 
+_SIGNS = {"epsilon": "ε\u00a0≥\u00a0", "mu": "μ\u00a0≥\u00a0"}  # in print
 _LONG_CLAIM = 32  # characters; a longer claim is not part of a title
-_WARNINGS = 3
+_WARNINGS, _WARNING = 3, 120  # number of warnings, and characters of each; page 2 has the rest
 
 
 def verdict(result: AuditResult) -> tuple[Block, ...]:
@@ -76,8 +78,10 @@ def _short(result: AuditResult) -> tuple[Span, ...]:
 def _lede(result: AuditResult) -> Iterator[Span]:
     words = words_of(result.evidence)
     if result.measurement:
-        yield "No claim was given, so none was tested. "
-        yield "The bounds hold." if result.bounds_valid else f"The bounds do not hold. {reason(result)}"
+        guessed = given_scores(result.evidence)
+        yield f"{capital(guessed.outcome)}. " if guessed is not None else ""
+        yield "No claim was given, so none was tested."
+        yield "" if result.bounds_valid else f" The bounds do not hold. {reason(result)}"
     elif result.verdict is Verdict.VIOLATION:
         yield from _counts(result)
     elif result.verdict is Verdict.INCONCLUSIVE:
@@ -89,7 +93,8 @@ def _lede(result: AuditResult) -> Iterator[Span]:
         yield f"{capital(spent_words(result))} did not refute "
         yield from (*claim_words(result), f"{after(words.claimed)}. ")
         if why := weakness(result):
-            yield f"{capital(why)}. Other pairs, attacks or more runs may show more. "
+            why = re.sub("(epsilon|mu) >= ", lambda sign: _SIGNS[sign[1]], why)
+            yield f"{capital(why)}. "
         elif result.detectable.claim:
             yield "An audit of this length finds a violation as large as "
             yield from least_found_in_words(result)
@@ -115,7 +120,7 @@ def _counts(result: AuditResult) -> Iterator[Span]:
             yield from (Strong(told.query), ". ")
         yield Strong(f"{counted(result, counts)}.".replace("..", "."))
         if counts.most is not None:
-            yield f" The claim allows {count(counts.most)} {counts.sides.on1}."
+            yield f" The claim allows {count(counts.most)}."
         elif counts.moving or counts.later:
             yield f" These counts illustrate the proof, which rests on all {spent_words(result)}."
 
@@ -140,7 +145,7 @@ def warnings(result: AuditResult) -> tuple[Block, ...]:
     """Return the warnings that the verdict does not already state, shortened; all are in the result file."""
     told = why_inconclusive(result)
     rest = [one for one in result.warnings if one not in told and not has_code(one, WarningCode.HARMLESS)]
-    shown = tuple(f"Warning: {shortened(warning, 220)}" for warning in rest[:_WARNINGS])
+    shown = tuple(f"Warning: {shortened(warning, _WARNING)}" for warning in rest[:_WARNINGS])
     more = (f"{count(len(rest) - _WARNINGS)} more warnings are in the result file.",) if len(rest) > _WARNINGS else ()
     return (Items((*shown, *more), quiet=True),) if rest else ()
 
@@ -156,8 +161,12 @@ def numbers(result: AuditResult) -> tuple[Block, ...]:
     odds = percent_beyond(result.confidence)
     if 0 < significance < 0.2:  # in the form "1 in 100", rounded conservatively
         odds = f"1 in {count(math.floor(1 / significance + 1e-6))}"
-    if new is None:
+    if new is None and given_scores(result.evidence) is not None:
+        said = Number(f"p\u00a0{p_value_words(result, at_most)}", "for the claim; not confirmed by a new run")
+    elif new is None:
         said = Number("Not confirmed", f"by fresh runs; the p-value of the claim is {p_value_words(result, at_most)}")
+    elif new.outcome == "confirmed" and new.counts is not None:
+        said = Number("Confirmed", f"by {count(new.counts.n0)} fresh runs, p\u00a0{at_most(new.p_value)}")
     else:
         said = Number(capital(new.outcome), confirmation(result).removeprefix(new.outcome).lstrip(": "))
     odds_of = Number(odds, "largest chance that such an audit accuses a correct mechanism")
@@ -176,7 +185,7 @@ def _size(result: AuditResult) -> Number:
     if result.runs_for_size is not None:
         words = "proven; how much more is not known"
     elif shows_size(result) and new is not None and new.counts is not None:
-        words = f"proven by {count(new.counts.n0)} fresh runs per dataset"
+        words = "proven by fresh runs"
     else:
         words = f"proven{after(words_of(result.evidence).somewhere)}"
         if stopped:
@@ -198,7 +207,7 @@ def panel(result: AuditResult) -> tuple[Panel, Text] | None:
         return None
     counts = frequencies(result) if region_status(result) is RegionStatus.WITNESS else None
     if counts is not None and result.witness is not None and (both := intervals(result.witness)) is not None:
-        return _rates(result.witness, counts, both)
+        return _rates(result.witness, counts, both, math.nan if counts.most is None else allowed_rate(result))
     bound = headline(result)
     if bound is None or not (math.isfinite(bound.certified) and (result.measurement or 0 < bound.claimed < math.inf)):
         return None
@@ -217,25 +226,23 @@ def panel(result: AuditResult) -> tuple[Panel, Text] | None:
 
 
 def _rates(
-    witness: Witness, counts: Frequencies, both: tuple[tuple[float, float], tuple[float, float]]
+    witness: Witness, counts: Frequencies, both: tuple[tuple[float, float], tuple[float, float]], allowed: float
 ) -> tuple[Panel, Text]:
     (low0, high0), (low1, high1) = both
     rates = (
         Rate(counts.sides.name0, counts.hits0 / counts.n0, low0, high0),
         Rate(counts.sides.name1, counts.hits1 / counts.n1, 1 - high1, 1 - low1),
     )
-    limit = None if counts.most is None else counts.most / counts.n1
+    limit = None if math.isnan(allowed) else allowed
     drawn = partial(rates_svg, rates, limit)
     about = subject(witness)
     about = f"{about[:1].lower()}{about[1:]}" if len(about) <= 60 else "the output is in the region"
-    heading = f"How often {about}, in {count(counts.n1)} {counts.runs} per dataset"
+    heading = f"How often {about}"
     caption = "Whiskers: exact 95\u00a0% intervals."
     if counts.later:
         caption += " They hold whenever the audit stops."
     if limit is not None:
-        most = percent_at_most(witness.alpha_upper)
-        allowed = percent_at_most(limit)
-        caption += f" If the true rate {counts.sides.name0} is {most}, the claim allows {allowed} {counts.sides.name1}."
+        caption += f" Limit: the claim at {percent_at_most(witness.alpha_upper)} {counts.sides.name0}."
     alt = "; ".join(f"{rate.label}: {100 * rate.rate:.3g} %" for rate in rates)
     alt += "." if counts.most is None else f"; the claim allows {count(counts.most)} of {count(counts.n1)}."
     return Panel(partial(drawn, wide=False), alt, heading, wide=partial(drawn, wide=True)), caption

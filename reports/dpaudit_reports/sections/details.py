@@ -49,7 +49,7 @@ from dpaudit_reports.blocks import (
 from dpaudit_reports.claimed import DELTAS, epsilon_bound, headline, label, mu_bound, tells
 from dpaudit_reports.figures.evidence import training_svg
 from dpaudit_reports.figures.tradeoff import observed, point_name, tradeoff_hints, tradeoff_svg
-from dpaudit_reports.rates import SHOWN_LENGTH, RegionStatus, interval_text, intervals, region_status
+from dpaudit_reports.rates import SHOWN_LENGTH, RegionStatus, ends, interval_text, intervals, region_status, with_minus
 from dpaudit_reports.verdicts import unseen, why_void
 
 _DELTA = 1e-5  # usual delta of bounds about training, as in papers
@@ -61,20 +61,25 @@ def new_page(result: AuditResult) -> tuple[Block, ...]:
 
 
 def errors_and_bounds(result: AuditResult) -> tuple[Block, ...]:
-    """Return the trade-off plot, which marks the witness, beside the certified bounds."""
-    words = " If the claim is true, no attack's true errors lie in the grey area."
+    """Return the trade-off plot, which marks the witness, and the attacks, beside the certified bounds."""
+    words = "" if result.measurement else " If the claim is true, no attack's true errors lie in the grey area."
     if void := why_void(result):
         words += f" Grey line: the observed errors, which bound nothing: {void}."
     elif result.curve.alpha.size:
-        words += " Blue: the observed errors, which chance can carry into it."
+        words += f" Blue: the observed errors{'' if result.measurement else ', which chance can carry into it'}."
     if point_name(result):
         which = "the witness" if result.violated else "a region that shows no violation"
         words += f" Diamond: {which}, with its 95\u00a0% intervals."
-    panel = Panel(partial(tradeoff_svg, result), _errors_in_words(result), hints=partial(tradeoff_hints, result))
-    plot: Block = Figure((panel,), (*with_mathematics(words_of(result.evidence).errors), words))
+    plot: Block = Figure((tradeoff_panel(result),), (*with_mathematics(words_of(result.evidence).errors), words))
     if result.evidence.kind.of_pairs and result.evidence.trials < _FEW:
         plot = Paragraph(f"No curve is drawn from fewer than {_FEW} runs.", quiet=True)
-    return (Columns((Heading("Errors of the attack"), plot), (*bounds(result), *region(result))),)
+    left = (Heading("Errors of the attack"), plot, *attacks(result))
+    return (Columns(left, (*bounds(result), *region(result), *limits(result))),)
+
+
+def tradeoff_panel(result: AuditResult, title: str = "") -> Panel:
+    """Return the trade-off plot of a result."""
+    return Panel(partial(tradeoff_svg, result), _errors_in_words(result), title, partial(tradeoff_hints, result))
 
 
 def _errors_in_words(result: AuditResult) -> str:
@@ -104,6 +109,8 @@ def bounds(result: AuditResult) -> tuple[Block, ...]:
     shown = [mu_bound(result), *(epsilon_bound(result, delta) for delta in DELTAS)]
     if (own := headline(result)) is not None:
         shown = [own, *(bound for bound in shown if (bound.symbol, bound.delta) != (own.symbol, own.delta))]
+    if all(bound.certified == 0 for bound in shown):
+        return heading, Paragraph("No bound above 0 is proven.")
     rows: list[tuple[Text, ...]] = []
     for bound in shown:
         certified: Text = bound.certified_text()
@@ -132,10 +139,7 @@ def scores(result: AuditResult) -> tuple[Block, ...]:
         (row.assumption + " (the verdict)" * row.verdict, f"ε\u00a0{at_least(row.epsilon)}", upper(row.most, 3))
         for row in result.bounds
     )
-    words = (
-        f"At δ = {number(result.bounds[0].delta)}. Could prove: the largest bound of this number of scores. "
-        "Members and non-members from different sources prove nothing."
-    )
+    words = f"At δ = {number(result.bounds[0].delta)}. Could prove: the largest bound of this number of scores."
     if needed := "" if result.violated else result.detectable.needed:
         words += f" {needed[:1].upper()}{needed[1:]}."
     return Heading("What the scores prove"), Table(columns, rows), Paragraph(words, quiet=True)
@@ -172,10 +176,10 @@ def region(result: AuditResult) -> tuple[Block, ...]:
     counts = witness.counts
     hits1 = counts.n1 - counts.false_negatives
     for name, n, hits, interval in (("d0", counts.n0, counts.false_positives, alpha), ("d1", counts.n1, hits1, inside)):
-        rows.append((name, count(n), count(hits), percent(hits / n), interval_text(interval)))
-    titles = ("Outputs", "In the region", "Rate", "95\u00a0% interval")
+        rows.append((name, f"{count(hits)} of {count(n)}", percent(hits / n), interval_text(interval)))
+    titles = ("In the region", "Rate", "95\u00a0% interval")
     columns = (Column("", grow=1), *(Column(title, align="right") for title in titles))
-    named: list[Span] = [Strong(witness.region)]
+    named: list[Span] = [Strong(with_minus(witness.region))]
     if witness.query:  # the query of synthetic tables that tells the datasets apart best
         about = "outcome of the runs: " if witness.outcomes else "most telling query of the released tables: "
         named += [f"; {about}", Strong(witness.query)]
@@ -188,6 +192,7 @@ def region(result: AuditResult) -> tuple[Block, ...]:
 
 
 _PAIRS = 3  # number of pairs that are listed
+_LENGTH = 60  # of the text of a dataset in the list, in characters
 
 
 def attacks(result: AuditResult) -> tuple[Block, ...]:
@@ -221,13 +226,17 @@ def pairs(result: AuditResult) -> tuple[Block, ...]:
     valid = result.bounds_valid and result.evidence.kind.anytime
     ordered = sorted(result.pairs, key=lambda row: -row.log_e) if valid else list(result.pairs)
     numbers = (Column(title, align="right") for title in ("Runs", "e-value")[: 1 + valid])
-    columns = Column("Pair", grow=2), Column("d0", grow=2), Column("d1", grow=2), *numbers
-    rows = []
+    columns = Column("Pair", grow=1), Column("Datasets", grow=3), *numbers
+    several, rows = len(result.pairs) > 1, []
+    most = _LENGTH if several else 10_000  # a file has the text of a dataset, which is cut before
     for row in ordered[:_PAIRS]:
+        first0, second = (Code(ends(text, most)) for text in (row.d0, row.d1))
         # The difference is stated if the texts of the datasets do not show it.
-        second: Span = f"d0 with a difference: {quotation(row.difference)}" if row.difference else Code(row.d1)
+        shown: Text = (first0, " and ", second)
+        if row.difference:
+            shown = (first0, " and the same with a difference: ", quotation(row.difference))[-1 if several else 0 :]
         e_value = number(math.exp(row.log_e) if row.log_e < 700 else math.inf)
-        rows.append((row.label or "–", (Code(row.d0),), (second,), count(row.trials), e_value)[: len(columns)])
+        rows.append((row.label or "–", shown, count(row.trials), e_value)[: len(columns)])
     words = ["e-value: the evidence of this pair alone; 1 is no evidence."] if valid else []
     if (more := len(ordered) - _PAIRS) > 0:
         words.append(f"{count(more)} more pairs are in the result file.")
@@ -243,8 +252,11 @@ def limits(result: AuditResult) -> tuple[Block, ...]:
 
 
 _MAX_LINES = 24  # maximum number of lines of a config; the result file has all lines
-# Fields that are shown elsewhere or are of no use to readers, and fields that come first: the code, and its claim.
-_ELSEWHERE = ("audit", "identity", "outputs", "first_outputs", "attack_seconds")
+# Fields that are shown elsewhere or are of no use to readers.
+_ELSEWHERE = (
+    *("audit", "identity", "outputs", "first_outputs", "attack_seconds", "claim_stated_by", "folder"),
+    *("command_number", "command_audits", "command_confidence"),
+)
 
 SEED = (
     "If the mechanism uses only the random generator that it receives, the same seed and versions give the same "
@@ -264,16 +276,19 @@ def provenance(result: AuditResult) -> tuple[Block, ...]:
 
 
 def listing(config: str) -> Listing:
-    """Return the first lines of a config, with lists of plain values on one line."""
+    """Return a config in short form, each key with its values on one line; the result file has it as it was written."""
+    text = config
     try:
-        text = yaml.safe_dump(yaml.safe_load(config), default_flow_style=None, sort_keys=False, width=100)
+        if isinstance(read := yaml.safe_load(config), dict):
+            kept = ({key: value} for key, value in read.items() if key not in ("name", "source"))
+            dump = partial(yaml.safe_dump, default_flow_style=True, sort_keys=False, allow_unicode=True, width=96)
+            text = "\n".join(str(dump(one)).strip()[1:-1] for one in kept)
     except (yaml.YAMLError, RecursionError):  # the text of a file that anybody may have written
-        text = config
+        pass
     lines = text.strip().splitlines()
     most = _MAX_LINES if len(lines) > _MAX_LINES + 1 else len(lines)  # a note on one more line is no shorter
-    shown = [shortened(line) for line in lines[:most]]
-    more = len(lines) - len(shown)
-    return Listing("\n".join([*shown, *([f"# {count(more)} more lines are in the result file"] if more else [])]))
+    more = [f"# {count(len(lines) - most)} more lines are in the result file"] if len(lines) > most else []
+    return Listing("\n".join([*map(shortened, lines[:most]), *more]))
 
 
 def origin(result: AuditResult) -> tuple[tuple[str, Text], ...]:
@@ -307,7 +322,7 @@ def _scalar(value: object) -> str:
 
 def all_warnings(result: AuditResult) -> tuple[Block, ...]:
     """Return all warnings, if page 1 has shortened them or left some out."""
-    if len(result.warnings) <= 3 and all(len(warning) <= 220 for warning in result.warnings):
+    if len(result.warnings) <= 3 and all(len(warning) <= 120 for warning in result.warnings):
         return ()
     shown, left_out = first(result.warnings, "warnings")
     return Heading("Warnings"), Items(tuple(shown), quiet=True), *left_out

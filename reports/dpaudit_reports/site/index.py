@@ -97,7 +97,7 @@ def index(entries: Sequence[Entry], title: str) -> str:
             blocks_html([Paragraph((Strong(tally(results)),))]),
             _tools(results, shown),
             _table(entries, shown),
-            blocks_html([*caveat(results, "the page of the audit"), Paragraph(_LIMITS, quiet=True)]),
+            blocks_html([Paragraph(" ".join([*caveat(results), _LIMITS]).strip(), quiet=True)]),
         ]
     )
     style, script = f"{css()}{_file('index.css')}", _file("index.js")
@@ -265,7 +265,7 @@ def columns(entries: Sequence[Entry]) -> list[Column]:
         _by_text("Audit", [one.title for one in entries]),
         _by_text("Claim", [one.claim for one in entries], code=True),
         *([sure] if len(set(confidences)) > 1 else []),
-        Column("Certified / claimed", certified, _ranks(bounds), "largest bound first"),
+        Column("Proven", certified, _ranks(bounds), "largest bound first"),
         Column("Runs", list(map(count, runs)), _ranks([-number for number in runs]), "most first", align="right"),
         _by_text("Library", [one.library for one in entries]),
         Column("Date", days, _ranks([one.date and -one.date.timestamp() for one in entries]), "newest first"),
