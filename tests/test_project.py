@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -93,13 +94,77 @@ def test_a_source_distribution_holds_what_its_tests_read() -> None:
     assert all((ROOT / name).exists() for name in included)
 
 
-def test_a_system_without_fcntl_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("command", "code", "words"),
+    [
+        ("convert gaussian(mu=1) --delta 1e-5", 0, "4.377"),
+        ("list claims", 2, "error: dpaudit audits mechanisms on Linux, macOS and other POSIX systems only."),
+    ],
+)
+def test_a_system_without_fcntl_reads_and_refuses_to_audit(command: str, code: int, words: str) -> None:
+    """As on Windows."""
     assert "Operating System :: POSIX" in PROJECT["project"]["classifiers"]
-    monkeypatch.setitem(sys.modules, "fcntl", None)
-    file = ROOT / "audit" / "dpaudit" / "running" / "__init__.py"
-    spec = importlib.util.spec_from_file_location("elsewhere", file)
-    with pytest.raises(ImportError, match="Linux, macOS and other POSIX systems only"):
-        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    start = (
+        "import sys; sys.modules |= dict.fromkeys(['fcntl', 'resource', 'pwd']); import dpaudit.__main__ as m; m.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", start, *command.split()],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code
+    assert (done.stderr if code else done.stdout).startswith(words)
+
+
+def test_the_table_of_dependencies_names_each_of_them() -> None:
+    rows = re.findall(
+        r"^\| ([\w-]+)(?: with [^|]*)? \| \d+", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert sorted(rows) == sorted(Requirement(text).name for text in PROJECT["project"]["dependencies"])
+
+
+@pytest.mark.slow
+def test_the_built_wheel_works_in_a_fresh_environment(tmp_path: Path) -> None:
+    """Outside the checkout, with nothing but what the wheel requires and pytest.  The seed is fixed."""
+    python = str(tmp_path / "venv" / "bin" / "python")
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
+    clone = ["git", "clone", "-q", "--depth", "1", f"file://{ROOT}", str(tmp_path / "clone")]  # without stray files
+    build = [python, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(tmp_path), str(tmp_path / "clone")]
+    for command in (clone, build):
+        subprocess.run(command, check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.name == f"dpaudit-{VERSION}-py3-none-any.whl"
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0] for name in names} == {
+        "dpaudit",
+        "_dpaudit_pytest.py",
+        "dpaudit_attacks",
+        "dpaudit_reports",
+        f"dpaudit-{VERSION}.dist-info",
+    }
+    assert "](docs/" not in zipfile.ZipFile(wheel).read(f"dpaudit-{VERSION}.dist-info/METADATA").decode()
+    subprocess.run(
+        [python, "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), str(wheel), "pytest"], check=True
+    )
+    shutil.copytree(ROOT / "tests" / "plugin" / "example", tmp_path / "example")
+    (tmp_path / "wrong.yaml").write_text(
+        "name: wrong\nclaim: pure(epsilon=1)\nmechanism: {builtin: geometric, params: {scale: 0.3}}\n"
+        "pairs: [{d0: [0], d1: [1]}]\nseed: 1\n"
+    )
+    for code, typed in (
+        (0, "dpaudit --version"),
+        (0, "dpaudit init --for rust"),
+        (0, "dpaudit sweep opendp==0.16.0 --dry-run"),
+        (1, "dpaudit run wrong.yaml"),
+        (0, "dpaudit report dpaudit-results/wrong.json -o wrong.html"),
+        (0, "pytest -q example"),
+    ):
+        program, *words = typed.split()
+        done = subprocess.run(
+            [str(Path(python).with_name(program)), *words], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code, f"{typed}: {done.stdout}{done.stderr}"
 
 
 VERSION = PROJECT["project"]["version"]

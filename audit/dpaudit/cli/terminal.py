@@ -177,6 +177,9 @@ def interrupted_code() -> int:
 
 def internal_error(error: BaseException) -> int:
     """Report an error of dpaudit itself, or a lack of memory, disk space or file handles; return the exit code."""
+    if isinstance(error, ImportError) and error.name == "fcntl":  # on Windows
+        complain(str(error))
+        return WRONG_USAGE
     from dpaudit.running.outcomes import message_of, of_machine
 
     if of_machine(error):

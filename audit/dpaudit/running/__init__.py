@@ -5,7 +5,8 @@ try:
 except ImportError:
     raise ImportError(
         "dpaudit audits mechanisms on Linux, macOS and other POSIX systems only.  On Windows, use the Windows "
-        "Subsystem for Linux (WSL)"
+        "Subsystem for Linux (WSL)",
+        name="fcntl",
     ) from None
 
 from dpaudit.running.command import CommandMechanism
