@@ -138,7 +138,7 @@ def test_an_environment_that_cannot_be_built_closes_its_cells_only(
         raise MechanismError("no matching distribution")
 
     monkeypatch.setattr("dpaudit.cli.sweep_cells.environment", failing)
-    done = swept("--time", "2s", "--with", "1.1.4")
+    done = swept("--time", "2s", "--with", "python-dp==1.1.4")
     assert done.exit_code == 3
     assert tried == [("python-dp==1.1.4",)], "once, and not for each cell"
     assert states() == {"good-0.5": "not audited", "good-1.0": "not audited"}, "the last version of each cell"
@@ -160,7 +160,7 @@ def test_cells_wait_for_an_index_that_cannot_be_reached(monkeypatch: pytest.Monk
     monkeypatch.setattr("dpaudit.cli.sweep_cells.environment", built)
     monkeypatch.setattr("dpaudit.cli.one_audit.load", lambda *_: (None, PureDP(1.0)))
     monkeypatch.setattr("dpaudit.config.planned.PlannedAudit.pairs", [])
-    done = swept("--time", "2s", "--with", "1.1.4")
+    done = swept("--time", "2s", "--with", "python-dp==1.1.4")
     assert done.exit_code == 3
     assert "Connection refused" in done.stderr
     reasons = {cell["name"]: cell["reason"] for cell in written()["cells"]}
@@ -168,7 +168,7 @@ def test_cells_wait_for_an_index_that_cannot_be_reached(monkeypatch: pytest.Monk
     assert not reasons["good-0.5-1.1.5"]
     answers.append("1.1.4")
     before = len(audits.rounds)
-    done = swept("--time", "4s", "--with", "1.1.4", "--resume")
+    done = swept("--time", "4s", "--with", "python-dp==1.1.4", "--resume")
     assert done.exit_code == 0, done.output
     assert "good-0.5-1.1.4" in {name for name, _, _, _ in audits.rounds[before:]}
 
@@ -209,7 +209,8 @@ def test_constructors_that_are_missing_or_end_the_process_do_not_end_the_sweep(
     ("options", "message"),
     [
         (("--time", "0s"), "--time must be above 0, got 0s"),
-        (("--with", "new"), "--with: 'new' is not a version of python-dp; write a number such as 1.2.3"),
+        (("--with", "new"), "--with: 'new' is not a version of python-dp; write one such as python-dp==1.2.3"),
+        (("--with", "1.1.4"), "--with 1.1.4: write python-dp==1.1.4"),
         (("--only", "godo one"), "--only godo one: no cell and no constructor has this name; did you mean good one?"),
         (("--resume=anyway",), "--resume=anyway is not allowed"),
     ],

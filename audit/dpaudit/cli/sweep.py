@@ -39,7 +39,9 @@ _Only = Annotated[
 _Time = Annotated[str, option("Total time, such as 90s, 30m or 2h.", "--time", metavar="TIME", panel=RUNS)]
 _With = Annotated[
     list[str] | None,
-    option("Also audit this version, and report what differs; repeatable.", "--with", metavar="VERSION", panel=RUNS),
+    option(
+        "Also audit this version, and report what differs; repeatable.", "--with", metavar="PKG==VERSION", panel=RUNS
+    ),
 ]
 _Jobs = Annotated[
     int | None,

@@ -225,12 +225,14 @@ def planned_sweep(library: str, others: Sequence[str], patterns: Sequence[str], 
     here = None if wanted else catalogue.installed
     versions: dict[Version, str] = {}
     for option, given in [("LIBRARY", wanted or here or catalogue.newest), *(("--with", other) for other in others)]:
-        text = given.removeprefix(f"{package}==")
+        text = given.removeprefix(f"{package}==").removeprefix(f"{name}==")
         try:
             number = Version(_checked_version(text))
         except ValueError:
-            problem = f"{text[:40]!r} is not a version of {package}; write a number such as 1.2.3"
+            problem = f"{text[:40]!r} is not a version of {package}; write one such as {package}==1.2.3"
             raise ConfigError(f"{option}: {problem}") from None
+        if option == "--with" and text == given:
+            raise ConfigError(f"--with {text}: write {package}=={text}")
         if number in versions:
             raise ConfigError(f"--with {given}: the version {text} is given twice")
         versions[number] = text

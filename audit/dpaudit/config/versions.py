@@ -35,7 +35,7 @@ def with_requirements(audits: Iterable[PlannedAudit], requirements: Sequence[str
         except ValueError as error:
             raise ConfigError(f"--with: {error}") from None
         if project in seen:
-            raise ConfigError(f"--with: {project} is given twice")
+            raise ConfigError(f"--with: {project} is given twice; dpaudit compare audits several versions")
         seen.add(project)
         if not any(project in _projects(audit) for audit in changed):
             raise _not_required(f"--with {requirement}: no audit requires {project}", project, changed)

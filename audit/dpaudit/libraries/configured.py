@@ -94,11 +94,15 @@ class Private:
 
 @dataclass(frozen=True)
 class Read:
-    """The claim and the pairs of an object.  The claim is read when it is needed, because the config may give it."""
+    """The claim and the pairs of an object.  Each is read when it is needed, because the config may give it."""
 
     library: Any
     facts: JsonObject
-    pairs: Sequence[Pair]
+
+    @cached_property
+    def pairs(self) -> Sequence[Pair]:
+        pairs: Sequence[Pair] = self.library.pairs_of(self.facts)
+        return pairs
 
     @cached_property
     def claim(self) -> TradeoffFunction:
@@ -107,7 +111,7 @@ class Read:
 
 
 def read(called: LibraryCall, environment: Private | None = None, timeout: float | None = TIMEOUT) -> Read:
-    """Make an object and read its claim and pairs."""
+    """Make an object whose claim and pairs can be read."""
     return _read(json.dumps(called.params), environment, timeout)
 
 
@@ -132,8 +136,7 @@ def _read(params: str, environment: Private | None, timeout: float | None) -> Re
         )
         (facts,) = mechanism.sample(FACTS, 1, np.random.default_rng(0))
     facts = {**facts, "config": params}
-    library = importlib.import_module(f"dpaudit.libraries.{called.library}")
-    return Read(library, facts, library.pairs_of(facts))
+    return Read(importlib.import_module(f"dpaudit.libraries.{called.library}"), facts)
 
 
 def check_fits(mechanism: Any, pair: Pair) -> None:

@@ -40,12 +40,20 @@ _REQUIRED: Mapping[str, Sequence[str]] = {
 _FEATURES = 2  # number of features of a model whose bounds do not state this number
 
 
-def subject(made: Any, *, pairs: Iterable[Pair] | None = None, name: str = "", **arguments: Any) -> Subject:
+def subject(
+    made: Any,
+    *,
+    claim: TradeoffFunction | None = None,
+    pairs: Iterable[Pair] | None = None,
+    name: str = "",
+    **arguments: Any,
+) -> Subject:
     """Read the claim and the pairs of a mechanism, a tool or a model.
 
     Args:
         made: A mechanism such as `Laplace(epsilon=1, sensitivity=1)`, a tool such as `tools.mean`, or a model such as
             `GaussianNB(epsilon=1, bounds=(0, 1))`.
+        claim: The claim to audit; None reads the epsilon and the delta of the object.
         pairs: Pairs of neighbouring datasets; None generates pairs.
         name: The name of the audit; by default, the name of the class or the function.
         **arguments: The arguments of a tool, such as epsilon=1 and bounds=(0, 1).
@@ -60,7 +68,7 @@ def subject(made: Any, *, pairs: Iterable[Pair] | None = None, name: str = "", *
     found = inside.facts(made)
     return Subject(
         mechanism=Made(made),
-        claim=claim_of(found),
+        claim=claim_of(found) if claim is None else claim,
         pairs=pairs_of(found) if pairs is None else list(pairs),
         name=name or f"diffprivlib {found['name']}",
         source=f"diffprivlib {found['version']}, {found['name']}: its epsilon and delta",
@@ -73,12 +81,19 @@ class Made(LibraryObject, inside=inside):
 
 def claim_of(facts: JsonObject) -> TradeoffFunction:
     """Return the claim: (epsilon, delta)-DP, which diffprivlib's documentation promises for each object."""
-    name, bins = facts["name"], facts.get("bins")
+    name = facts["name"]
     if facts["kind"] == "model" and name not in inside.MODELS:
         raise UnknownSubject(
             f"dpaudit does not know what {name} releases; known models are {', '.join(inside.MODELS)}; for "
             "other models, write a mechanism and audit it with dpaudit.audit"
         )
+    _refuse_missing(facts)
+    return stated_claim(name, facts.get("epsilon"), facts["delta"])
+
+
+def _refuse_missing(facts: JsonObject) -> None:
+    """Refuse an object whose epsilon is no claim, although it can be audited against a claim that somebody states."""
+    name, bins = facts["name"], facts.get("bins")
     has_edges = isinstance(bins, list) and (name == "histogram" or all(isinstance(edges, list) for edges in bins))
     missing = " and ".join(
         argument
@@ -88,14 +103,15 @@ def claim_of(facts: JsonObject) -> TradeoffFunction:
     )
     if missing:
         raise UnknownSubject(
-            f"{name} computes {missing} from the data, which its epsilon does not cover; pass {missing}"
+            f"{name} computes {missing} from the data, which its epsilon does not cover; pass {missing}, or state a "
+            "claim and pairs, to audit it as it is"
         )
-    return stated_claim(name, facts.get("epsilon"), facts["delta"])
 
 
 def pairs_of(facts: JsonObject) -> list[Pair]:
     if facts["kind"] == "mechanism":
         return neighbours.first_pairs(_inputs(facts), "unspecified", most=8)
+    _refuse_missing(facts)
     relation: Relation = "add_remove" if facts["name"] in _ADDED else "replace_one"
     return neighbours.first_pairs(_records(facts, relation), relation, most=8)
 
