@@ -328,8 +328,18 @@ def test_the_page_lists_the_keys_of_the_schema() -> None:
         assert f"| `{key}` | " in page
 
 
-def test_the_example_is_read(tmp_path: Path) -> None:
-    page = (DOCS / "configuration.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
-    (tmp_path / "c.yaml").write_text(example)
-    assert read_configs([tmp_path / "c.yaml"])[0].config.name == "my-audit"
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        ("configuration", ["my-audit", "noisy-count", "noisy-sum"]),
+        ("libraries", ["noisy-count", "noisy-mean", "laplace"]),
+    ],
+)
+def test_the_examples_are_read(page: str, names: list[str], tmp_path: Path) -> None:
+    found = []
+    for example in re.findall(r"```yaml\n(.*?)```", (DOCS / f"{page}.md").read_text(encoding="utf-8"), re.DOTALL):
+        (tmp_path / "c.yaml").write_text(example)
+        found += (
+            [] if "entries:" in example else [planned.config.name for planned in read_configs([tmp_path / "c.yaml"])]
+        )
+    assert sorted(found) == sorted(names)

@@ -18,7 +18,7 @@ from rich.text import Text as Words
 
 from dpaudit.result.summary import weakness
 from dpaudit.result.values import Verdict
-from dpaudit.text import NO_RESULT, SIGNS, encodable, one_line, printable
+from dpaudit.text import NO_RESULT, SIGNS, encodable, one_line, printable, shortened
 from dpaudit_reports import blocks as b
 from dpaudit_reports.blocks import flat, spans_of
 from dpaudit_reports.claimed import claim_in_words, detectable_claim, enlarged, found_from, headline, least_found
@@ -223,7 +223,8 @@ def brief(audited: Audited) -> str:
     claimed = f"{proven}, claimed {bound.claimed_text()}"
     if result.violated:
         size = "" if shows_size(result) or not bound.refuted or bound.certified > bound.claimed else "; size not known"
-        return f"{claimed}{size}{outcome(result)}"
+        pair = result.witness.pair if result.witness is not None and len(result.pairs) > 1 else ""
+        return one_line(f"{claimed}{size}{outcome(result)}{f'; pair: {shortened(pair)}' if pair else ''}")
     if why_weak := weakness(result):
         return one_line(f"{claimed}; could not see much: {why_weak}")
     least = least_found(result)

@@ -117,7 +117,9 @@ class SearchConfig(Strict):
         alias="schema",
         description="records are rows of a table: for each column [low, high] or a list of categories",
     )
-    out_of_domain: bool | None = Field(None, description="also try values beyond the bounds, NaN and None")
+    out_of_domain: bool | None = Field(
+        None, description="also try values beyond the bounds, NaN and None; by default if bounds or a schema are given"
+    )
     tiny: bool = Field(
         False,
         description="use tables of two to ten rows, with a new category, an extreme value or a row far from all others",

@@ -170,11 +170,14 @@ class SearchPairs:
                 (half, high, "half-half"),
                 ([], low, "empty, and one low"),
                 (spread, high, "spread, and a duplicate"),
-                (spread, middle, "spread, and one in the middle"),
-                ([low] * many, low, "all equal, low"),
             ]
             for rest, new, label in added:
                 yield Pair(list(rest), [*rest, new], "add_remove", label)
+            for before in range(max(many - 2, 0), many):  # an even and an odd number; code may depend on the order
+                rest = [*[low] * before, high]
+                yield Pair(rest, [low, *rest], "add_remove", f"{before + 1} records, high last, and a first one low")
+            yield Pair(spread, [*spread, middle], "add_remove", "spread, and one in the middle")
+            yield Pair([low] * many, [low] * (many + 1), "add_remove", "all equal, low")
             return
         replaced = [
             ([low] * many, low, high, "one above"),
