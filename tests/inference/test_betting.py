@@ -164,9 +164,9 @@ def test_an_audit_that_measures_also_bets_on_single_events() -> None:
     scores0, scores1 = rng.normal(-0.5, 1, 60), rng.normal(0.5, 1, 60)
     counts = np.array([[bin_counts(scores0), bin_counts(scores1)]])
     logs = []
-    for slope in 0.05 * 1.02 ** np.arange(258):
+    for slope in -2 * np.log1p(-np.arange(1, 197) / 200):
         edge = EDGES[slope >= EDGES].max()
-        for stake in (0.4, 0.1, 0.025, 0.006):
+        for stake in (0.4, 0.16, 0.064, 0.026, 0.01, 0.004):
             low = stake / (1 + math.exp(slope))
             up0, up1, down0, down1 = (
                 side * low for side in (scores0 > edge, scores1 > edge, scores0 <= -edge, scores1 <= -edge)
@@ -192,7 +192,7 @@ def test_a_measured_bound_approaches_the_truth(claim: TradeoffFunction, share: f
     p, q = share * informative.p, share * informative.q
     p[bin_of(np.zeros(1))] += 1 - share
     q[bin_of(np.zeros(1))] += 1 - share
-    counts = np.round(1_000_000 * np.array([[p, q]])).astype(np.int64)
+    counts = np.round(4_000_000 * np.array([[p, q]])).astype(np.int64)
     evidence = SequentialEvidence(target=claim, counts=counts, measures=True)
     assert 1.95 <= evidence.lower(0.0, confidence=0.99) <= 2.0
 

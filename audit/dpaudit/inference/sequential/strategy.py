@@ -74,8 +74,9 @@ _SAMPLED_SHARE = 0.04  # share of the initial wealth for the alternatives of `sa
 _NULLS_THRESHOLDS = 10  # number of thresholds of each bet against a stronger claim
 _TAILS = (1.5, 2.0, 2.7, 3.6)  # ratios epsilon/mu for bets on mu-GDP mechanisms against epsilon-DP
 _MEASURING_SHARE = 0.1  # share of the initial wealth for bets on single events, which measure violations
-_EVENT_SLOPES = 0.05 * 1.02 ** np.arange(258)  # up to 8.1 nats; a bound may be lower by the step of 2 %
-_EVENT_STAKES = (0.4, 0.1, 0.025, 0.006)  # a bound that misses epsilon by d grows fastest with a stake of about d
+# Slopes up to 7.8 nats, in steps of e^{s/2} / 100.  The error of a bound grows like this, as counterexamples get rare.
+_EVENT_SLOPES = -2 * np.log1p(-np.arange(1, 197) / 200)
+_EVENT_STAKES = (0.4, 0.16, 0.064, 0.026, 0.01, 0.004)  # best against a claim whose epsilon is smaller by about this
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
