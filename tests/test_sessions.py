@@ -32,6 +32,7 @@ from dpaudit.learning import Learner
 from dpaudit.reproduce.literals import Unwritable
 from dpaudit.reproduce.script import script_of
 from dpaudit.running.sessions import ERASED, Sessions, Step, Visit
+from dpaudit.running.streams import trial_streams
 from dpaudit.testing import assert_audit
 from dpaudit_attacks.sessions import ReportedLaw, SessionLaw, session_ratio
 from dpaudit_reports.sections.advice import commands_of
@@ -84,20 +85,24 @@ class ScriptedDraws:
     def random(self) -> float:
         return self.script.pop(0)
 
-    def integers(self, most: int) -> int:
-        return 1
+    def integers(self, most: int, size: tuple[int, ...]) -> Any:
+        return np.ones(size, dtype=int)
 
 
 def law(session: type[Answers], dataset: Sequence[int], *, thinned: bool) -> dict[Any, float]:
     """Return the exact law of transcripts of `Sessions`, by enumeration of all responses and the survival."""
-    mechanism = Sessions(cast(Any, session), tuple(session.queries), (OnceMore(),), True)
     found: dict[Any, float] = defaultdict(float)
     cells = 4_000  # of the survival; the probability of each transcript has an error of at most 1 / cells
     for truths in itertools.product((True, False), repeat=2):
         chance = math.prod(TRUTH if true else 1 - TRUTH for true in truths)
+
+        def opened(dataset: Any, _: Any, truths: tuple[bool, ...] = truths) -> Answers:
+            return session(dataset, cast(Any, ScriptedDraws([0.0 if true else 0.99 for true in truths])))
+
+        mechanism = Sessions(opened, tuple(session.queries), (OnceMore(),), True)
         for cell in range(cells):
-            draws = [(cell + 0.5) / cells, *(0.0 if true else 0.99 for true in truths)]
-            run = mechanism(Visit(dataset, OnceMore.name, thinned), cast(Any, ScriptedDraws(draws)))
+            survival = cast(Any, ScriptedDraws([(cell + 0.5) / cells]))
+            run = mechanism(Visit(dataset, OnceMore.name, thinned), survival)
             found[run] += chance / cells
             if not thinned:
                 found[run] += chance * (cells - 1) / cells
@@ -391,6 +396,55 @@ class AppendsWhenOpened:
     def ask(self, query: str) -> float:
         self.spent += 1.0
         return sum(self.dataset) + self.rng.laplace(0, 1)
+
+
+class Withholds(Answers):
+    """Wrong: a 0 is withheld as NaN or None, and free."""
+
+    def ask(self, query: str) -> Any:
+        before = self.spent
+        if super().ask(query):
+            return 1.0
+        self.spent = before
+        return None if self.rng.random() < 0.5 else math.nan
+
+
+class Counting:
+    """Asks in its first two sessions only, if it keeps anything between sessions."""
+
+    name = "counting"
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def next(self, history: Sequence[Step], rng: np.random.Generator) -> str | None:
+        self.asked.append("one?")
+        return "one?" if len(self.asked) <= 2 else None
+
+
+def test_nothing_as_an_answer_is_an_outcome() -> None:
+    settings: dict[str, Any] = {"sessions": 150, "seed": 1, "confirm": "never"}
+    assert audit_interactive(Withholds, "reported", PAIR, **settings).violated
+
+
+def test_an_analyst_keeps_nothing_between_sessions() -> None:
+    mechanism = Sessions(Answers, ("one?",), (Counting(),))
+    runs = [mechanism(Visit([0], "counting"), np.random.default_rng(seed)) for seed in range(3)]
+    assert [len(run) for run in runs] == [2, 2, 2]
+
+
+class Restarts(Answers):
+    """Right, although it restarts its generator from its seed."""
+
+    def __init__(self, dataset: Sequence[int], rng: np.random.Generator) -> None:
+        seed: Any = rng.bit_generator.seed_seq
+        super().__init__(dataset, np.random.Generator(np.random.Philox(seed)))
+
+
+def test_sessions_that_restart_their_generator_are_independent() -> None:
+    mechanism = Sessions(Restarts, ("one?",), (Again("again", ("one?",), 2),))
+    runs = {mechanism(Visit([0], "again"), rng) for rng in trial_streams(1, start=0, stop=60)}  # fails < 1 in 10**6
+    assert len(runs) > 1
 
 
 def test_a_session_that_changes_its_dataset_changes_only_its_copy() -> None:

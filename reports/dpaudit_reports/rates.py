@@ -8,8 +8,9 @@ import re
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from dpaudit.claims import Reported
 from dpaudit.result.model import AuditResult
-from dpaudit.result.summary import allowed_rate
+from dpaudit.result.summary import allowed_rate, beyond_reports
 from dpaudit.result.values import PairRow, Witness
 from dpaudit.result.words import quotation
 from dpaudit.rounding import NOT_KNOWN, at_least, at_most, count
@@ -109,6 +110,12 @@ def counted(result: AuditResult, found: Frequencies) -> str:
         return (
             f"The attack's region changed while the attack learned. It held the outputs of {times1} and of {times0}. "
             f"At the end, the region was: {result.witness.region}."
+        )
+    if isinstance(result.claim, Reported):
+        k0, k1 = (count(times) for times in beyond_reports(result.witness))
+        return (
+            f"{k0} of {count(found.n0)} {found.runs} {found.sides.name0} showed more than they report and survived; "
+            f"{k1} of {count(found.n1)} {found.sides.name1} looked like them"
         )
     return f"{subject(result.witness)} in {times1} and in {times0}"
 

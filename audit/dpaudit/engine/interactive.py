@@ -49,6 +49,7 @@ from dpaudit.inference.sequential.alternatives import Alternative, pair_laws
 from dpaudit.inference.sequential.betting import best_bet
 from dpaudit.inference.sequential.planned import growth_rate
 from dpaudit.numerics import fit_logistic
+from dpaudit.pairs.difference import brief
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.model import AuditResult
 from dpaudit.running.foreign import MechanismError
@@ -82,7 +83,7 @@ class Again:
     def next(self, history: Sequence[Step], rng: np.random.Generator) -> Any | None:
         """Return the next query in turn; None after some refusals in a row."""
         last = history[-_PATIENCE:]
-        gives_up = len(last) == _PATIENCE and all(step.outcome == "refused" for step in last)
+        gives_up = len(last) == _PATIENCE and all(step.outcome in ("refused", "nothing") for step in last)
         return None if gives_up or len(history) >= self.times else self.queries[len(history) % len(self.queries)]
 
 
@@ -263,7 +264,7 @@ def _designs(
     found: list[Design] = []
     made = 0
     for group in groups:
-        title = f"query {group[0]}" if len(group) == 1 else "all queries in turn"
+        title = brief(mechanism.queries[group[0]]) if len(group) == 1 else "all queries in turn"
         title = "queries to two children in turn" if len(group) == len(of_children) else title
         again = Again(f"{title}, again and again", tuple(mechanism.queries[number] for number in group))
         asking = dataclasses.replace(mechanism, analysts=(again,))
@@ -294,7 +295,7 @@ def _pilot() -> Iterator[None]:
     except (NotReported, MechanismError):
         raise
     except Exception as error:
-        raise MechanismError(f"a session of the pilot {in_words(error)}") from error
+        raise MechanismError(f"a session of the pilot raised {in_words(error)}") from error
 
 
 def _whole(
@@ -358,7 +359,7 @@ def _stopping(
         p, q = (min(max(rate, 0.005), 0.995) for rate in (p, q))
         growth = _growth(p, max(q, min(p, q + _ERROR * math.sqrt(share * doubt))))
         if best is None or growth > best.growth:
-            name = f"{title}, until {beyond:g} nats beyond the report, against d{1 - order}"
+            name = f"{title}, until a session speaks for d{order} by {beyond:g} nats more than it reports"
             logs = float(np.log(q / p)), float(np.log((1 - q) / (1 - p)))
             p, q = (p + q) / 2 + _PLANNED * (p - q) / 2, (p + q) / 2 - _PLANNED * (p - q) / 2
             curves = (TabulatedTradeoff(alpha=(0.0, 1 - p, 1.0), beta=(1.0, q, 0.0)),) if p > q + 0.01 else ()

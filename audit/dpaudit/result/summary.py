@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from dpaudit.claims import ApproxDP, GaussianDP, PureDP
+from dpaudit.claims import ApproxDP, GaussianDP, PureDP, Reported
 from dpaudit.result.confirmation import confirmation_words
 from dpaudit.result.evidence import given_scores, spent
 from dpaudit.result.scores_evidence import table_words
@@ -29,7 +29,9 @@ def size_words(result: AuditResult) -> list[str]:
     lines = [] if found is None else [confirmation_words(found)]
     if result.refuted_at is not None and result.stopped_by != "evidence":
         after = spent(result.evidence, result.refuted_at)
-        lines.append(f"refuted after {after}; {words_of(result.evidence).went_on}")
+        lines.append(f"refuted after {after}" + f"; {words_of(result.evidence).went_on}" * result.bounded)
+    elif not result.bounded:
+        lines.append("how much more is lost than reported is not measured")
     elif result.evidence.kind.anytime and (found is None or found.counts is None):
         lines.append("stopped at the first proof; the bounds do not estimate the size of the violation")
     elif (needed := result.runs_for_size) is not None:
@@ -77,6 +79,12 @@ def witness_words(result: AuditResult, found: Witness) -> str:
             f"attack {found.attack}; the region changed while the attack learned, so its rates are not known)"
             + found.told
         )
+    if result.violated and isinstance(result.claim, Reported):
+        k0, k1 = (count(times) for times in beyond_reports(found))
+        return (
+            f"more than reported: {k0} of {count(found.counts.n0)} sessions on d0, although thinned, and {k1} of "
+            f"{count(found.counts.n1)} on d1; right reports allow no more on d0 (pair {found.pair})"
+        )
     allowed, compared = allowed_rate(result), ""
     if result.violated and result.evidence.kind.anytime and not 1 - found.beta > allowed:
         compared = ", an illustration of the proof, which rests on all runs"
@@ -84,6 +92,11 @@ def witness_words(result: AuditResult, found: Witness) -> str:
         end = percent_at_most(found.alpha_upper)
         compared = f"; the claim allows at most {percent_at_most(allowed)}, even if d0's rate is {end}"
     return found.describe(compared + ("" if result.violated else "; not significant"))
+
+
+def beyond_reports(found: Witness) -> tuple[int, int]:
+    """Return how many sessions on d0 survived and are beyond what they report, and how many on d1 look like these."""
+    return found.counts.n0 - found.counts.false_positives, found.counts.false_negatives
 
 
 ORDINARY_DELTA = 1e-6  # delta of the bound for claims that state neither an epsilon nor a mu

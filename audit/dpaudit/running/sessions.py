@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ class Step(NamedTuple):
     """What an analyst knows about one query of a session."""
 
     query: Any
-    outcome: str  # "answer", "refused", or the class of an exception
+    outcome: str  # "answer", "nothing" if the answer is None or NaN, "refused", or the class of an exception
     value: Any  # the answer, or the message of the exception
     spent: float | None  # epsilon that the session reports after the query; None if it reports nothing
 
@@ -47,7 +48,7 @@ class OfChild(NamedTuple):
 
 
 class Analyst(Protocol):
-    """Chooses the queries of a session.  It is the same in all sessions of an audit, and keeps nothing between them.
+    """Chooses the queries of a session.  It is the same in all sessions of an audit: each session has its own copy.
 
     An analyst may have a method `begin()`, which returns the analyst of one session; this one may keep what it likes.
     It may also have a method `concludes(history) -> number`, whose result ends the transcript.
@@ -67,6 +68,9 @@ class Visit:
     dataset: Dataset
     analyst: str  # name
     thinned: bool = False  # whether transcripts survive only with the probability e^-spent
+
+    def __repr__(self) -> str:
+        return repr(self.dataset)  # the label of a pair names the analyst
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +95,13 @@ class Sessions:
     reported: bool = False
 
     def __call__(self, visit: Visit, rng: np.random.Generator) -> tuple[Any, ...]:
-        # drawn before the session, which may do with its generator what it likes
-        survival, own = rng.random(), np.random.default_rng(rng.integers(2**63))
-        session = self.open(visit.dataset, rng)
+        # a session may do with its own generator what it likes, such as to restart it from its seed
+        survival, seeds = rng.random(), rng.integers(2**63, size=(2, 4))
+        own = np.random.default_rng(seeds[0])
+        session = self.open(visit.dataset, np.random.default_rng(seeds[1]))
         analyst: Any = next(analyst for analyst in self.analysts if analyst.name == visit.analyst)
-        analyst = analyst.begin() if hasattr(analyst, "begin") else analyst
+        shared = {id(query): query for query in self.queries}  # some cannot be copied
+        analyst = analyst.begin() if hasattr(analyst, "begin") else copy.deepcopy(analyst, shared)
         history: list[Step] = []
         children: dict[int, Any] = {}
         while len(history) < MAX_ASKS and (query := analyst.next(tuple(history), own)) is not None:
@@ -106,6 +112,8 @@ class Sessions:
                     if query.child not in children:
                         children[query.child] = session.child()
                     outcome, value = "answer", children[query.child].ask(query.query)
+                if value is None or (isinstance(value, float | np.floating) and np.isnan(value)):
+                    outcome = "nothing"
             except Refused as error:
                 outcome, value = "refused", str(error)
             except Exception as error:  # the analyst sees it
@@ -113,7 +121,7 @@ class Sessions:
             history.append(Step(query, outcome, value, self._spent(session)))
         if visit.thinned and survival >= math.exp(-(history[-1].spent or 0.0) if history else 0.0):
             return ERASED
-        steps = tuple((self.number(step.query), *step[1:]) for step in history)
+        steps = tuple(step._replace(query=self.number(step.query)) for step in history)
         return (*steps, ("concludes", analyst.concludes(history))) if hasattr(analyst, "concludes") else steps
 
     def open(self, dataset: Dataset, rng: np.random.Generator) -> Any:

@@ -161,9 +161,12 @@ _STATED = {
 
 def facts(result: AuditResult) -> tuple[Block, ...]:
     """Return the claim, the datasets, the runs, and what is not covered."""
+    asked = result.pairs[0].label if result.pairs else ""
+    asked = result.witness.pair if result.witness is not None else asked
     rows = (
         ("Claim", tuple(claimed(result))),
         ("Data", tuple(data(result))),
+        *((("Sessions", asked),) if result.provenance.of_sessions else ()),
         ("Runs", _runs(result)),
         ("Not covered", _not_covered(result)),
     )

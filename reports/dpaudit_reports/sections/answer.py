@@ -9,7 +9,7 @@ from functools import partial
 
 from dpaudit.result.evidence import given_scores, spent
 from dpaudit.result.model import AuditResult
-from dpaudit.result.summary import allowed_rate, p_value_words, weakness
+from dpaudit.result.summary import allowed_rate, beyond_reports, p_value_words, weakness
 from dpaudit.result.values import Verdict, Witness
 from dpaudit.result.words import words_of
 from dpaudit.rounding import at_most, count, percent_at_least, percent_at_most, percent_beyond
@@ -119,7 +119,10 @@ def _counts(result: AuditResult) -> Iterator[Span]:
             yield "Outcome of the runs: " if told.outcomes else "In the released tables: "
             yield from (Strong(told.query), ". ")
         yield Strong(f"{counted(result, counts)}.".replace("..", "."))
-        if counts.most is not None:
+        if not result.bounded:
+            yield f" A session {counts.sides.name0} survives with probability exp(-ε), where ε is what it reports. "
+            yield "If the reports were right, no more would survive."
+        elif counts.most is not None:
             yield f" The claim allows {count(counts.most)}."
         elif counts.moving or counts.later:
             yield f" These counts illustrate the proof, which rests on all {spent_words(result)}."
@@ -207,6 +210,8 @@ def panel(result: AuditResult) -> tuple[Panel, Text] | None:
         return None
     counts = frequencies(result) if region_status(result) is RegionStatus.WITNESS else None
     if counts is not None and result.witness is not None and (both := intervals(result.witness)) is not None:
+        if not result.bounded:
+            return _survivors(result.witness, counts, both)
         return _rates(result.witness, counts, both, math.nan if counts.most is None else allowed_rate(result))
     bound = headline(result)
     if bound is None or not (math.isfinite(bound.certified) and (result.measurement or 0 < bound.claimed < math.inf)):
@@ -245,6 +250,22 @@ def _rates(
         caption += f" Limit: the claim at {percent_at_most(witness.alpha_upper)} {counts.sides.name0}."
     alt = "; ".join(f"{rate.label}: {100 * rate.rate:.3g} %" for rate in rates)
     alt += "." if counts.most is None else f"; the claim allows {count(counts.most)} of {count(counts.n1)}."
+    return Panel(partial(drawn, wide=False), alt, heading, wide=partial(drawn, wide=True)), caption
+
+
+def _survivors(
+    witness: Witness, counts: Frequencies, both: tuple[tuple[float, float], tuple[float, float]]
+) -> tuple[Panel, Text]:
+    k0, k1 = beyond_reports(witness)
+    (low0, high0), (low1, high1) = both
+    rates = (
+        Rate(counts.sides.name0, k0 / counts.n0, 1 - high0, 1 - low0),
+        Rate(counts.sides.name1, k1 / counts.n1, low1, high1),
+    )
+    drawn = partial(rates_svg, rates, None)
+    alt = "; ".join(f"{rate.label}: {100 * rate.rate:.3g} %" for rate in rates) + "."
+    caption = "Whiskers: exact 95\u00a0% intervals. If the reports were right, the first bar would be no longer."
+    heading = f"How often sessions showed more than they report and survived, in {count(counts.n1)} {counts.runs} each"
     return Panel(partial(drawn, wide=False), alt, heading, wide=partial(drawn, wide=True)), caption
 
 
