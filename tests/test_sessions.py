@@ -27,7 +27,7 @@ from dpaudit import (
 from dpaudit.claims import PureDP, Reported
 from dpaudit.engine.interactive import Again
 from dpaudit.inference.grid import bin_of
-from dpaudit.inference.sequential.strategy import strategy
+from dpaudit.inference.sequential.strategy import measuring_strategy
 from dpaudit.learning import Learner
 from dpaudit.reproduce.literals import Unwritable
 from dpaudit.reproduce.script import script_of
@@ -159,7 +159,7 @@ def test_the_prices_are_those_of_epsilon_zero() -> None:
     """`Reported` has the curve of epsilon = 0, so a plain product of payoffs by its prices is the wealth."""
     settings: dict[str, Any] = {"sessions": 60, "seed": 1, "confirm": "never", "measure": True}  # no late bets
     evidence: Any = audit_interactive(Answers, "reported", PAIR, analysts=[OnceMore()], **settings).evidence
-    bets = strategy(Reported())
+    bets = measuring_strategy(Reported())
     deltas = [[PureDP(0.0).delta(float(slope)) for slope in row] for row in bets.slopes]
     costs = bets.fixed_costs + (bets.stakes * deltas).sum(axis=1)
     won = []
