@@ -264,8 +264,10 @@ def _designs(
     found: list[Design] = []
     made = 0
     for group in groups:
-        title = brief(mechanism.queries[group[0]]) if len(group) == 1 else "all queries in turn"
-        title = "queries to two children in turn" if len(group) == len(of_children) else title
+        text = brief(mechanism.queries[group[0]])
+        title = f"query {group[0]}" + f": {text}" * (" at 0x" not in text)  # an address is another one in the next run
+        if len(group) > 1:
+            title = "queries to two children in turn" if len(group) == len(of_children) else "all queries in turn"
         again = Again(f"{title}, again and again", tuple(mechanism.queries[number] for number in group))
         asking = dataclasses.replace(mechanism, analysts=(again,))
         sides: tuple[list[Any], list[Any]] = [], []
@@ -276,7 +278,7 @@ def _designs(
                 for side, dataset in zip(sides, (pair.d0, pair.d1), strict=True):
                     side += [asking(Visit(copy.deepcopy(dataset), again.name), rng) for _ in range(more)]
             if mechanism.reported:
-                tried = [design for order in orders for design in _stopping(sides, order, group, title, again, rng)]
+                tried = [design for order in orders for design in _stopping(sides, order, group, again, rng)]
             else:
                 tried = [_whole(sides, again, claim, rng)]
         found += tried
@@ -332,7 +334,6 @@ def _stopping(
     sides: Sequence[Sequence[Any]],
     order: int,
     group: tuple[int, ...],
-    title: str,
     again: Again,
     rng: np.random.Generator,
 ) -> list[Design]:
@@ -359,7 +360,7 @@ def _stopping(
         p, q = (min(max(rate, 0.005), 0.995) for rate in (p, q))
         growth = _growth(p, max(q, min(p, q + _ERROR * math.sqrt(share * doubt))))
         if best is None or growth > best.growth:
-            name = f"{title}, until a session speaks for d{order} by {beyond:g} nats more than it reports"
+            name = f"{again.name}, until a session speaks for d{order} by {beyond:g} nats more than it reports"
             logs = float(np.log(q / p)), float(np.log((1 - q) / (1 - p)))
             p, q = (p + q) / 2 + _PLANNED * (p - q) / 2, (p + q) / 2 - _PLANNED * (p - q) / 2
             curves = (TabulatedTradeoff(alpha=(0.0, 1 - p, 1.0), beta=(1.0, q, 0.0)),) if p > q + 0.01 else ()

@@ -265,7 +265,7 @@ def _survivors(
     drawn = partial(rates_svg, rates, None)
     alt = "; ".join(f"{rate.label}: {100 * rate.rate:.3g} %" for rate in rates) + "."
     caption = "Whiskers: exact 95\u00a0% intervals. If the reports were right, the first bar would be no longer."
-    heading = f"How often sessions showed more than they report and survived, in {count(counts.n1)} {counts.runs} each"
+    heading = "How often sessions show more than they report and survive"
     return Panel(partial(drawn, wide=False), alt, heading, wide=partial(drawn, wide=True)), caption
 
 
