@@ -19,6 +19,7 @@ SECTIONS = {
     "AuditConfig": "An audit",
     "MechanismConfig": "mechanism",
     "ServiceConfig": "http",
+    "DatabaseConfig": "sql",
     "PairConfig": "An entry of pairs",
     "SearchConfig": "search",
 }

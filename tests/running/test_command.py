@@ -214,7 +214,8 @@ print(json.dumps({"outputs": [time.time_ns() % 7 for _ in range(n)]}))
 
 TEXT = (Path(__file__).parents[2] / "docs" / "mechanisms.md").read_text(encoding="utf-8")
 ADAPTERS = re.findall(r"```python\n# requires: ([^\n]*)\n(.*?)```", TEXT, re.DOTALL)
-DATASETS = {"pure-ldp": 1, "smartnoise-sql": list(range(100))}
+PEOPLE = [["ann", "Mo"], ["bob", "Mo"], ["eve", "Tu"]]
+DATASETS = {"pure-ldp": 1, "smartnoise-sql": list(range(100)), "pipeline-dp": PEOPLE}
 
 
 @needs_registry

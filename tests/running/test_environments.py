@@ -139,9 +139,9 @@ pairs: [{d0: [0], d1: [1]}]
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("m.py:release", "n.py:release", "mechanism.python: the file n.py does not exist .*; did you mean m.py"),
-        ("m.py:release", "m.py:relaese", "mechanism.python: m.py has no object 'relaese'; did you mean release"),
-        ("m.py:release", "broken.py:release", "mechanism.python: broken.py cannot be compiled: .*line 1"),
+        ("m.py:release", "n.py:release", "mechanism: the file n.py does not exist .*; did you mean m.py"),
+        ("m.py:release", "m.py:relaese", "mechanism: m.py has no object 'relaese'; did you mean release"),
+        ("m.py:release", "broken.py:release", "mechanism: broken.py cannot be compiled: .*line 1"),
         ("d1: [1]", "d1: rows.csv", "rows.csv"),
         ("pairs:", "detect: gaussian(mu=0.5)\npairs:", "detect must be a violation"),
         ("requires: [no-such-package-anywhere]", "interpreter: bin/python", "interpreter: the file .* does not exist"),

@@ -39,7 +39,7 @@ FROM_MECHANISM = "from mechanism"  # value of `claim` that selects the claim in 
 REPORTED = "reported"  # value of `claim` that tests what interactive sessions report to have spent
 
 
-KINDS = ("python", "command", "builtin", "library", "http")  # keys of a mechanism, of which a config has exactly one
+KINDS = ("python", "command", "builtin", "library", "http", "sql")  # a mechanism has exactly one of these keys
 
 
 def _as_text(value: object) -> object:
@@ -92,8 +92,30 @@ class ServiceConfig(Strict):
         return Service(**self.model_dump(), timeout=timeout)
 
 
+class DatabaseConfig(Strict):
+    """A query on tables that hold the dataset, over a connection of Python's DB-API."""
+
+    connect: str = Field(
+        description="package.module:function or file.py:function that returns a connection; it may take the run's rng"
+    )
+    prepare: list[str] = Field(
+        min_length=1,
+        description="statements before the query; the one with {dataset} in place of the values of a row is executed "
+        "for each row, as in INSERT INTO people VALUES ({dataset})",
+    )
+    query: str = Field(description="each run is one query, and its output are the rows; {seed} is a fresh seed")
+
+    @model_validator(mode="after")
+    def _fits(self) -> DatabaseConfig:
+        if ":" not in self.connect:
+            raise ValueError(f"connect must read package.module:function or file.py:function, got {self.connect!r:.80}")
+        if not any("{dataset}" in statement for statement in self.prepare):
+            raise ValueError("prepare must have a statement such as INSERT INTO people VALUES ({dataset})")
+        return self
+
+
 class MechanismConfig(Strict):
-    """The mechanism to audit: exactly one of `python`, `command`, `builtin`, `library` and `http`."""
+    """The mechanism to audit: exactly one of `python`, `command`, `builtin`, `library`, `http` and `sql`."""
 
     python: str | None = Field(
         None, description="package.module:object, or path/to/file.py:object relative to the config"
@@ -108,6 +130,7 @@ class MechanismConfig(Strict):
     )
     builtin: str | None = Field(None, description=f"one of {', '.join(BUILTIN)}")
     http: ServiceConfig | None = Field(None, description="a service: each run is one request")
+    sql: DatabaseConfig | None = Field(None, description="a database: each run is one query")
     library: str | None = Field(
         None, description=f"one of {', '.join(LIBRARIES)}; `call` makes the mechanism, its claim and its pairs"
     )
@@ -142,19 +165,20 @@ class MechanismConfig(Strict):
         if sum(getattr(self, kind) is not None for kind in KINDS) != 1:
             raise ValueError(f"must have exactly one of the keys {', '.join(KINDS)}")
         self._check_library()
-        if self.python is not None and is_standard(module := self.python.rpartition(":")[0]):
+        if is_standard(module := self.address.rpartition(":")[0]):
+            key = "sql.connect" if self.sql else "python"
             raise ValueError(
-                f"python must not name a module of Python's standard library, got {module}, which could run params and "
+                f"{key} must not name a module of Python's standard library, got {module}, which could run params and "
                 "datasets as code; put the mechanism into a separate file, FILE.py:OBJECT"
             )
-        if self.python is None and self.library is None and self.isolated:
-            raise ValueError("requires, python_version and interpreter are allowed with python and library only")
+        if self.python is None and self.library is None and self.sql is None and self.isolated:
+            raise ValueError("requires, python_version and interpreter are allowed with python, library and sql only")
         if self.interpreter is not None and self.installs:
             raise ValueError("interpreter names a Python with its packages; remove requires and python_version")
         if self.command is not None and (self.params is not None or self.batched):
             raise ValueError("params and batched are not allowed with command; put arguments in the command itself")
-        if self.http is not None and (self.params is not None or self.batched or self.observe_time):
-            raise ValueError("params, batched and observe_time are not allowed with http")
+        if (self.http or self.sql) and (self.params is not None or self.batched or self.observe_time):
+            raise ValueError("params, batched and observe_time are not allowed with http and sql")
         if self.command is not None:
             CommandMechanism(self.command, one_shot=self.one_shot)
         elif self.one_shot:
@@ -179,6 +203,11 @@ class MechanismConfig(Strict):
         arguments = numeric_arguments(self.arguments)
         if self.library == GENERATORS:
             check_config(self.call, arguments)
+
+    @property
+    def address(self) -> str:
+        """The address of the user's code: of a Python mechanism, or of the function that connects to a database."""
+        return self.python or (self.sql.connect if self.sql else "")
 
     @property
     def installs(self) -> bool:
@@ -342,7 +371,7 @@ class AuditConfig(Strict):
             )
         if self.mechanism.library is None and any(pair.from_library for pair in self.pairs):
             raise ValueError("pairs: from_library is allowed with mechanism.library only")
-        silent = [kind for kind in ("command", "http") if getattr(self.mechanism, kind) is not None]
+        silent = [kind for kind in ("command", "http", "sql") if getattr(self.mechanism, kind) is not None]
         if self.claim == FROM_MECHANISM and silent:
             raise ValueError(
                 f'claim: "{FROM_MECHANISM}" is not allowed with mechanism.{silent[0]}; state the claim here'

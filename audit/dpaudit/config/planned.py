@@ -16,7 +16,7 @@ from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.claims.comparison import pair_curves
 from dpaudit.config.models import FROM_MECHANISM, AuditConfig, builtin_mechanism
 from dpaudit.config.pair_models import Dumper, is_file, reader
-from dpaudit.libraries.configured import GENERATORS, Private, Read, check_fits, file_beside, read
+from dpaudit.libraries.configured import GENERATORS, LibraryCall, Private, Read, check_fits, file_beside, read
 from dpaudit.pairs.pair import Pair
 from dpaudit.running.command import CommandMechanism
 from dpaudit.running.environments import Lock
@@ -119,7 +119,7 @@ class PlannedAudit:
     def _timeout(self) -> float | None:
         """Time limit in seconds for a call in this process; None for commands and environments."""
         mechanism = self.config.mechanism
-        code = mechanism.python is not None or mechanism.library is not None
+        code = mechanism.address or mechanism.library is not None
         own = code and not mechanism.isolated and "timeout" in self.config.model_fields_set
         return self.config.timeout if own else None
 
@@ -139,9 +139,9 @@ class PlannedAudit:
                 f" (from {self.place})" if self._generates and file_beside(mechanism.call or "", self.place) else ""
             )
             return f"{mechanism.call}{origin} of the library {self._python}"
-        if mechanism.python is None:
+        if not mechanism.address:
             return ""
-        module, _, name = mechanism.python.rpartition(":")
+        module, _, name = mechanism.address.rpartition(":")
         origin = imported_from(self.place / module, name) if module.endswith(".py") else ""
         imported = f", where {module} imports {name.partition('.')[0]} from {origin}" if origin else ""
         return f"{self._python}{imported}, {_MAY_RUN_INPUTS}"
@@ -149,7 +149,7 @@ class PlannedAudit:
     @property
     def mechanism_file(self) -> Path | None:
         """The file of a Python mechanism that is named by a file, with links resolved; None for other mechanisms."""
-        name = (self.config.mechanism.python or "").rpartition(":")[0]
+        name = self.config.mechanism.address.rpartition(":")[0]
         if not name.endswith(".py"):
             return None
         try:
@@ -161,7 +161,8 @@ class PlannedAudit:
     def inputs(self) -> list[str]:
         """Printable lines with the parameters and datasets that `code` receives, unmasked; else only the files."""
         mechanism = self.config.mechanism
-        given = {"params": mechanism.params, "arguments": mechanism.arguments}
+        given: dict[str, Any] = {"params": mechanism.params, "arguments": mechanism.arguments}
+        given |= {"prepare": mechanism.sql.prepare, "query": mechanism.sql.query} if mechanism.sql else {}
         given = {name: value for name, value in given.items() if value is not None}
         for index, pair in enumerate(self.config.pairs):
             for key, value in pair.model_dump(
@@ -183,7 +184,7 @@ class PlannedAudit:
     def _python(self) -> str:
         """Description of a Python mechanism and its environment."""
         mechanism = self.config.mechanism
-        address = mechanism.library or f"{mechanism.python} (from {self.place})"
+        address = mechanism.library or f"{mechanism.address} (from {self.place})"
         if not mechanism.isolated:
             return f"{address}, in this process"
         if mechanism.interpreter:
@@ -237,6 +238,12 @@ class PlannedAudit:
         if called := config.library_call(folder, raises=self.failures_end_runs):
             address, params, folder = called.address(isolated=config.isolated), called.params, called.folder
             named, code = called.named, called.code
+        if config.sql is not None:
+            address = "sql.py:Queries" if config.isolated else "dpaudit.libraries.inside.sql:Queries"
+            params = {**config.sql.model_dump(), "folder": str(folder)}
+            place, _, name = config.sql.connect.rpartition(":")
+            code = f"{folder / place if place.endswith('.py') else place}:{name}"
+            named, folder = f"{shortened(config.sql.query, 100)} ({config.sql.connect})", LibraryCall.folder
         assert address is not None
         if not config.isolated:
             return PythonMechanism(
@@ -277,16 +284,16 @@ class PlannedAudit:
             entry.pairs(files)
         if (interpreter := self._interpreter) is not None and not interpreter.is_file():
             raise ValueError(f"mechanism.interpreter: the file {interpreter} does not exist")
-        module, _, name = (mechanism.python or "").rpartition(":")
+        module, _, name = mechanism.address.rpartition(":")
         if mechanism.isolated and module.endswith(".py"):
             try:
                 path = checked_file(module, str(self.place))
             except LookupError as error:
-                raise ValueError(f"mechanism.python: {error}") from None
+                raise ValueError(f"mechanism: {error}") from None
             if problem := missing_object(
                 path, name, same_python=not (mechanism.python_version or mechanism.interpreter)
             ):
-                raise ValueError(f"mechanism.python: {module} {problem}")
+                raise ValueError(f"mechanism: {module} {problem}")
 
     def load(self) -> tuple[Any, TradeoffFunction]:
         """Load or start the mechanism, in a new environment if needed, and build the claim."""

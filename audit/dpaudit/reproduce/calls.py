@@ -87,6 +87,8 @@ def call_of_config(planned: PlannedAudit) -> Call:
         return _placeholder(f"run the audited program {program} on the dataset", notes)
     if mechanism.http is not None:
         return _placeholder(f"send the dataset to {comment(mechanism.http.url)}", notes)
+    if mechanism.sql is not None:
+        return _placeholder(f"run the query {comment(mechanism.sql.query, 300)} on the dataset", notes)
     called = mechanism.library_call(raises=planned.failures_end_runs)
     if called is not None and called.library == GENERATORS:
         place, _, name = called.call.partition(":")

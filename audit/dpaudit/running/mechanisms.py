@@ -346,6 +346,6 @@ def answer_of(child: Child, request: dict[str, object], timeout: float | None, a
     except ValueError as error:
         raise child.failed(f"sent an answer that cannot be read: {error}") from None
     if "error" in content:
-        lines = "".join(f"\n    {line}" for line in content["traceback"].splitlines())
+        lines = "".join(f"\n    {line}" for line in content["traceback"].splitlines()[-20:])
         raise child.failed(f"raised {content['error']}{lines}") from MechanismError(content["error"])
     return content

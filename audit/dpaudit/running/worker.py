@@ -317,7 +317,8 @@ def _answer(request: Any, loaded: _Loaded | None) -> tuple[bytes, _Loaded | None
     except BaseException as error:  # includes SystemExit: the mechanism must not end this process silently
         at = error.__traceback__
         # Skip the frames of dpaudit, so that the reported traceback starts at the user's code.
-        while at is not None and at.tb_frame.f_code.co_filename in (__file__, outcomes.__file__, wire.__file__):
+        ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        while at is not None and at.tb_frame.f_code.co_filename.startswith(ours + os.sep):
             at = at.tb_next
         reported = "" if at is None else "".join(traceback.format_exception(type(error), error, at))
         words = f"{type(error).__name__}: {outcomes.message_of(error)}"
