@@ -189,7 +189,7 @@ def _legend(signs: Set[Sign]) -> Iterator[Span]:
     yield "Each mark is a cell:"
     for sign in (sign for sign in SIGNS.values() if sign in signs):
         yield from (" ", Picture(partial(mark_svg, sign.tone), f"sample: {sign.word}", wide=False), f"{sign.word},")
-    yield f" at the loss that is proven. Black line: the claim; {CLAIM_LIMIT}"
+    yield f" at the loss that is proven. Upright line: the claim; {CLAIM_LIMIT}"
 
 
 def _name(row: SweepRow, *, several: bool) -> str:

@@ -116,11 +116,11 @@ def unseen(result: AuditResult) -> tuple[Span, ...]:
     if not (result.violated or result.measurement):
         limits += _size(result)
     rate, epsilon = result.detectable.rule_of_three_rate, result.detectable.largest_epsilon
-    if not (result.violated or math.isnan(rate)):
+    if not result.violated and rate < 0.5:  # with few runs, any output may have been missed
         odds = f"1 in {bare(at_least(1 / rate, 2))} runs" if 0 < rate < 0.1 else f"{percent_at_most(rate, 2)} of runs"
         where = " on the pair with the most runs, and more frequent outputs on other pairs" * (len(result.pairs) > 1)
         limits.append(f"Outputs that are rarer than {odds} may have been missed{where}. ")
-    if math.isfinite(epsilon) and not (result.evidence.trials and result.epsilon_lower(0.0) > epsilon):
+    if 0 < epsilon < math.inf and not (result.evidence.trials and result.epsilon_lower(0.0) > epsilon):
         few = "With one run" if once(result.evidence) else "With this many runs"
         limits += [f"{few}, even a total leak would be certified only as ", Math("ε")]
         limits += [f" ≥ {bare(at_most(epsilon, 4))} at ", Math("δ = 0"), ". "]

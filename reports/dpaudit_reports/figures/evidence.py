@@ -154,7 +154,7 @@ def training_svg(record: TrainingRecord, without: str, included: str) -> str:
         histograms(ax, shares, np.array(record.edges), (without, included))
         ax.set(xlabel="score", ylabel="share of scores")
 
-    return panel_svg(draw, height=1.8, legend=2)
+    return panel_svg(draw, height=1.5, legend=2)
 
 
 def _range(scores: Scores, cut: float) -> tuple[float, float]:

@@ -116,7 +116,7 @@ def overview(lines: Sequence[Line], titles: Sequence[str] = ("Audit",)) -> tuple
     rows: list[tuple[Text, ...]] = []
     for names, result in lines:
         if isinstance(result, str):
-            rows.append((*names, result, *[""] * (len(columns) - len(names) - 1)))
+            rows.append((*names, result, *["–"] * (len(columns) - len(names) - 1)))
         else:
             rows.append((*names, _strip(result, end), *_sizes(result), count(result.trials_used)))
     drawn = [(result, place) for result, place in zip(results, places, strict=True) if place is not None]
@@ -143,7 +143,7 @@ def _legend(drawn: Sequence[tuple[AuditResult, Ranges]], end: float) -> tuple[Bl
     for key, meaning in _KEYS:
         if key in keys:
             spans += ["; " if spans else "", Picture(partial(key_svg, key), f"sample: {key}", wide=False), meaning]
-    return (Paragraph((*spans, ". Black line: the claim."), quiet=True),) if spans else ()
+    return (Paragraph((*spans, ". Upright line: the claim."), quiet=True),) if spans else ()
 
 
 def _strip(result: AuditResult, end: float) -> Text:
@@ -251,11 +251,11 @@ def side_by_side(audits: Mapping[str, Versions], missing: Missing, *, full: bool
                 ((_title(name), (Strong(f"{sign} "), shown)), "could not be run" if result is None else result)
             )
     differ, results = differing(audits), [result for own in audits.values() for result in own.values()]
-    title = f"The verdict changes in {len(differ)} of {len(audits)} audits." if differ else "No verdict changes."
+    changed = f"The verdict changes in {len(differ)} of {len(audits)} audits." if differ else "No verdict changes."
     worst = MARKS[min((result.verdict for result in results), key=WORST_FIRST.index)]
     about = " ".join(_history(name, audits[name]) for name in differ[:_PLOTTED])
     return (
-        blocks.Verdict(worst.sign, title, f"{about} {promised_together(results)}".strip(), worst.tone),
+        blocks.Verdict(worst.sign, changed, f"{about} {promised_together(results)}".strip(), worst.tone),
         *overview(lines, ("Audit", "Version")),
         *((Items(reasons),) if reasons else ()),
     )
@@ -284,7 +284,7 @@ def changes(audits: Mapping[str, Versions]) -> tuple[Block, ...]:
         for version, result in audits[name].items():
             mark = MARKS[result.verdict]
             panels.append(tradeoff_panel(result, f"{version} {mark.sign} {mark.title}"))
-            words.append((Strong(f"{version}: "), verdict_text(result)))
+            words.append((Strong(f"{version}: "), verdict_text(result) if result.violated else f"{mark.title}."))
         found += [Heading(_title(name), level=2), Figure(tuple(panels), "", columns=min(max(2, len(panels)), 3))]
         found.append(Items(tuple(words), quiet=True))
     if not found:
