@@ -131,6 +131,8 @@ def test_a_useless_hook_costs_a_warning_only(hook: Any, words: str) -> None:
         ([{"age": 3}, {"age": 4}], [{"age": 3}, {"age": 5}], ({"age": 4}, {"age": 5})),
         ("yes", "no", ("yes", "no")),
         ([1, 2], [3, 4], ([1, 2], [3, 4])),
+        ([1, 2], [2, 1], ([1, 2], [2, 1])),
+        (np.array(1), np.array(2), (1, 2)),
     ],
 )
 def test_candidates_are_the_records_that_differ(d0: Any, d1: Any, expected: Any) -> None:

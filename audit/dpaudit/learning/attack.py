@@ -49,6 +49,7 @@ class Attack(Protocol):
     - `from_trials = n`: the attack is first fitted after n trials, and refitted at each doubling, because its fit is
       slow; without effect on a single attack.
     - `first_fit = n`: all attacks are first fitted after n outputs of each dataset, in place of 10.
+    - `unused = words`: a warning of the result, if the attack suited no outputs of the audit.
     - `quick = True`: `OnlineAudit` fits the attack after 3 outputs of each dataset, not 10, and after each growth by a
       tenth.
     - `head_start = nats`: log-loss by which the attack counts as better in the mixture, if `suits` tests its model.

@@ -161,15 +161,18 @@ def candidates(pair: Pair) -> tuple[Any, ...]:
 
     These are the datasets themselves if they are no lists of records, or differ in several records.
     """
-    rows = [row for row in target_rows(pair) if row is not None]
+    rows = tuple(row for row in target_rows(pair) if row is not None)
     if rows or not all(isinstance(dataset, list | tuple | np.ndarray) for dataset in (pair.d0, pair.d1)):
-        return tuple(rows) or (pair.d0, pair.d1)
-    sides = _without_shared_ends(pair.d0, pair.d1)
-    counts = [Counter(map(key, side)) for side in sides]
-    only = counts[0] - counts[1], counts[1] - counts[0]
-    if max(side.total() for side in only) > 1:
-        return pair.d0, pair.d1
-    return tuple(next(x for x in side if key(x) in own) for side, own in zip(sides, only, strict=True) if own)
+        return rows or (pair.d0, pair.d1)
+    try:
+        sides = _without_shared_ends(pair.d0, pair.d1)
+        counts = [Counter(map(key, side)) for side in sides]
+        only = counts[0] - counts[1], counts[1] - counts[0]
+        if max(side.total() for side in only) == 1:
+            return tuple(next(x for x in side if key(x) in own) for side, own in zip(sides, only, strict=True) if own)
+    except Exception:  # a comparison calls methods of the records, which may raise any exception
+        pass
+    return pair.d0, pair.d1
 
 
 def _rows(dataset: Any) -> list[Row]:
