@@ -88,7 +88,7 @@ def _body(document: Document, *, linked: bool) -> str:
     back = writer.blocks(document.back)
     if not linked:
         return "\n".join([head, front, parts, back])
-    end = f'<p class="quiet"><a href="#{_TOP}"><span aria-hidden="true">↑</span> To the top</a></p>'
+    end = f'<p class="quiet back"><a href="#{_TOP}"><span aria-hidden="true">↑</span> To the top</a></p>'
     return "\n".join([head, front, parts, back, end])
 
 

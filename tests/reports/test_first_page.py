@@ -29,7 +29,7 @@ from dpaudit_reports.verdicts import why_inconclusive
 
 from . import sample
 from .audits import as_fixed, dependent, markdown, text_of, with_witness, words_in
-from .test_kinds_of_audit import many, of_scores, steps, stream
+from .test_kinds_of_audit import learned, many, of_scores, steps, stream
 from .test_pdf import pages
 from .test_sections import one_run
 
@@ -76,6 +76,7 @@ KINDS: dict[str, Callable[[], AuditResult]] = {
     "runs": lambda: of_scores(4.0, "runs"),
     "canaries": lambda: one_run(4.0),
     "training": many,
+    "learned": lambda: learned("sequential"),
     "steps": steps,
 }
 

@@ -245,6 +245,11 @@ def pdf(kind: str, paper: str = "a4") -> bytes:
     return dpaudit_reports.to_pdf(KINDS[kind](), paper=paper)
 
 
+@pytest.mark.parametrize("kind", ["suite", "comparison", "sweep"])
+def test_reports_of_many_audits_answer_on_a_page_of_at_most_300_words(kind: str) -> None:
+    assert len(pypdf.PdfReader(BytesIO(pdf(kind))).pages[0].extract_text().split()) <= 300
+
+
 def checked(content: bytes, folder: Path) -> set[str]:
     (folder / "report.pdf").write_bytes(content)
     report = pdfua.validate(str(folder / "report.pdf"))
