@@ -103,6 +103,7 @@ class Whitened:
     sees: ClassVar[str] = "features"
     calibrated: ClassVar[bool] = True
     head_start: ClassVar[float] = 4.0
+    hints: ClassVar[tuple[str, ...]] = ("factor", "shift")
 
     def __post_init__(self) -> None:
         if self.shift is not None and not np.isfinite(np.asarray(self.shift, dtype=np.float64)).all():

@@ -8,8 +8,10 @@ from scipy import stats
 from scipy.linalg import toeplitz
 
 from dpaudit import GaussianDP, OnlineAudit, Pair, audit, batched
+from dpaudit.learning.attack import hinted
 from dpaudit.numerics import Array
 from dpaudit_attacks import whitened
+from dpaudit_attacks.logistic import Logistic
 from dpaudit_attacks.whitened import Whitened, haar, haar_inverse, posterior
 from dpaudit_attacks.whiteners import Filter, Whitener, autoregression, banded, covariance, given, tree
 
@@ -226,3 +228,21 @@ def test_streams_need_hardly_more_runs_than_one_number() -> None:
     ]
     assert all(result.violated for result in used)
     assert np.mean([result.trials_used for result in used]) < 500
+
+
+class Hinting:
+    """A mechanism with members that may be hints."""
+
+    def __init__(self, factor: Any, shift: Any = None) -> None:
+        self.factor, self.shift = factor, shift
+
+
+def test_attacks_take_the_hints_of_a_mechanism() -> None:
+    own, plain = Whitened(shift=np.ones(64)), Logistic()
+    found: Any = hinted([Whitened(), plain, own], Hinting(ROOT, np.zeros(64)))
+    assert found[0].factor is ROOT
+    assert found[0].shift.tolist() == [0.0] * 64
+    assert found[1] is plain
+    assert found[2].shift is own.shift
+    for other in (Hinting("a word"), Hinting(2.0), object(), stream(1.0)):
+        assert hinted([own, plain], other) == [own, plain]

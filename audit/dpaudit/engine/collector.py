@@ -21,7 +21,7 @@ from dpaudit.inference.independence.signs import (
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.learning import Experts, Learner, symmetric_columns
-from dpaudit.learning.attack import Attack, resolve_attacks
+from dpaudit.learning.attack import Attack, hinted, resolve_attacks
 from dpaudit.learning.blocks import Block
 from dpaudit.numerics import Array
 from dpaudit.outputs import OutputError, Timed
@@ -320,6 +320,7 @@ def new_collector(
 ) -> Collector:
     """Return a new collector for the arguments of `audit`.  The argument `tested` is the symmetrized claim."""
     chosen = resolve_attacks(attacks, released=isinstance(mechanism, (CommandMechanism, IsolatedMechanism)))
+    chosen = hinted(chosen, resolved(mechanism))
     try:
         form: object = sent(mechanism)
     except NotPossible as error:

@@ -8,9 +8,10 @@ import pkgutil
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
@@ -54,6 +55,7 @@ class Attack(Protocol):
       tenth.
     - `head_start = nats`: log-loss by which the attack counts as better in the mixture, if `suits` tests its model.
     - `most_rows = n`: a fit uses at most the n latest outputs of runs on each dataset.
+    - `hints`: settings that are taken from members of the mechanism with these names, where the setting is None.
     - `fit_second_stage(outputs0, outputs1, rng)`: an additional fit in audits with `method="fixed"` and more than three
       million trials, before the score is frozen, to up to a million outputs of each dataset.  For every value of
       `sees`, this method and `suits` get features (n, d).  If it returns None, the previous score is kept.
@@ -155,6 +157,20 @@ def resolve_attacks(wanted: str | Attack | Sequence[str | Attack], *, released: 
     if not (hasattr(wanted, "fit") and hasattr(wanted, "name")):
         raise ValueError(f"an attack must have a name and fit(outputs0, outputs1, rng), got {type(wanted).__name__}")
     return [wanted]
+
+
+def hinted(attacks: Sequence[Attack], mechanism: object) -> list[Attack]:
+    """Pass members of a mechanism, such as `factor` and `shift`, to attacks that take these hints and do not have them.
+
+    A hint that an attack refuses is ignored.
+    """
+    found = list(attacks)
+    for place, attack in enumerate(attacks):
+        wanted = [name for name in getattr(attack, "hints", ()) if getattr(attack, name) is None]
+        with suppress(Exception):  # members of a mechanism with these names may be anything
+            given = {name: hint for name in wanted if (hint := getattr(mechanism, name, None)) is not None}
+            found[place] = replace(cast(Any, attack), **given) if given else attack
+    return found
 
 
 def _same(attack: Attack, other: Attack) -> bool:
