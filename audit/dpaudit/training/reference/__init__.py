@@ -13,12 +13,14 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.comparison import violates
 from dpaudit.numerics import Array, Flags
 from dpaudit.training.claims import claim
+from dpaudit.training.reference.correlated import CorrelatedTrainer
 from dpaudit.training.reference.model import Model, Records, records_of, unshared
 from dpaudit.training.reference.trainer import NOBODY, Full, Poisson, Run, Shuffled, Trainer, fitted, keys_of
 from dpaudit.training.views import View, along
 from dpaudit.values import Dataset
 
 __all__ = [
+    "CorrelatedTrainer",
     "Full",
     "Model",
     "OneRun",
