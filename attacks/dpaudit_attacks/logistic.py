@@ -43,7 +43,8 @@ def log_odds(
 def latest(outputs0: Array, outputs1: Array, columns: int, least_rows: int = 0) -> tuple[Array, Array]:
     """Return the latest outputs of each dataset, as many as a regression uses."""
     # Bets on rare outputs depend on the slope: an error of 6 % doubles the trials that they need.
-    most = max(50_000, 4_000 * columns, least_rows)
+    most = min(max(50_000, 4_000 * columns), 2**25 // max(1, columns))  # the latter bounds the time of a fit
+    most = max(most, least_rows)
     return outputs0[-most:], outputs1[-most:]
 
 

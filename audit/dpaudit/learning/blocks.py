@@ -39,6 +39,7 @@ class Settings:
     max_wide_fit_rows: int = 200_000  # maximum number of outputs in a fit to vectors
     fit_rows_per_column: int = 20_000  # outputs in a fit to vectors, per component; the other two limits apply, too
     max_fit_bytes: int = 2**30  # maximum size of the outputs in a fit, in bytes
+    max_fit_numbers: int = 2**26  # maximum number of components of the outputs in a fit to vectors
     # An attack that returns from a suspension had lost to others, so at first it is fitted to few outputs: as many as
     # have this number of features together, but at least `min_structured_rows`, and at least a sixteenth of all.
     probation_numbers: int = 2**14
@@ -160,6 +161,7 @@ class PastOutputs:
         settings = self.settings
         width = encoding.columns if isinstance(encoding, PlainEncoding) else 1
         rows = min(settings.max_wide_fit_rows, max(settings.max_fit_rows, settings.fit_rows_per_column * width))
+        rows = min(rows, settings.max_fit_numbers // width)
         return max(settings.min_fit_rows, min(rows, self.max_rows_by_size))
 
     @property

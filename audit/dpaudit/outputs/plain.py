@@ -39,7 +39,7 @@ from dpaudit.values import Output, RawOutputs
 
 Plain = AnyArray  # an array of shape (n,) or (n, d) that contains integers, floats or booleans
 
-_MAX_COLUMNS = 1024  # maximum length of an output vector that is read completely; longer vectors are summarised
+_MAX_COLUMNS = 2**14  # maximum length of an output vector that is read completely; longer vectors are summarised
 _WORDS = {float: "float", int: "integer", bool: "boolean"}
 _ENTRIES = {float, int, bool, np.float64, np.int64, list, tuple}  # types of the entries of vectors
 _DTYPES = {"float64": "float", "int64": "integer", "bool": "boolean"}  # numpy's types that are also Python's
