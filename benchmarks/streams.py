@@ -52,25 +52,25 @@ def tree_nodes(d: int) -> Any:
 class Filtered:
     """A vector plus noise that a filter makes from independent Gaussian, Laplace or t noise."""
 
-    shift: Any  # (d,), of which the first number of the dataset is the multiple
+    moved: Any  # (d,), of which the first number of the dataset is the multiple; `shift` would be a hint
     coefficients: Any  # (d,)
     scale: float
     law: str = "normal"
 
     def sample(self, dataset: list[int], n: int, rng: Rng) -> Any:
-        d = len(self.shift)
+        d = len(self.moved)
         noise = rng.standard_t(2, (n, d)) if self.law == "t" else getattr(rng, self.law)(0.0, 1.0, (n, d))
         size = next_fast_len(2 * d, real=True)
         spectrum = rfft(self.coefficients, size)
         filtered = irfft(rfft(noise, size, axis=1) * spectrum, size, axis=1)[:, :d]
-        return dataset[0] * self.shift + self.scale * filtered
+        return dataset[0] * self.moved + self.scale * filtered
 
 
 @dataclass(frozen=True)
 class Mixed:
     """A vector plus a matrix times independent Gaussian or t noise."""
 
-    shift: Any  # (d,)
+    moved: Any  # (d,)
     matrix: Any  # (d, k)
     scale: float
     freedom: float = math.inf
@@ -78,7 +78,7 @@ class Mixed:
     def sample(self, dataset: list[int], n: int, rng: Rng) -> Any:
         size = (n, self.matrix.shape[1])
         noise = rng.normal(size=size) if self.freedom == math.inf else rng.standard_t(self.freedom, size=size)
-        return dataset[0] * self.shift + self.scale * noise @ self.matrix.T
+        return dataset[0] * self.moved + self.scale * noise @ self.matrix.T
 
 
 def sums(d: int, mu: float = 1.5, step: int = 0, law: str = "normal") -> Filtered:
@@ -123,7 +123,7 @@ def attacks(kind: str, d: int, hints: str) -> Any:
     if "wrong" in hints:
         given["factor"] = np.eye(d)
     if "shift" in hints:
-        given["shift"] = mechanism(kind, d).shift
+        given["shift"] = mechanism(kind, d).moved
     return ["auto", Whitened(**given)] if given else "auto"
 
 

@@ -172,7 +172,7 @@ def posterior(difference: Array, variance: float, whitener: Whitener, s: Array, 
     back, places = whitener.backward(difference / s), np.arange(1.0, d + 1)
     # the record that changes most is often the first, and otherwise may be any
     prior = np.log(0.5 / d + 0.5 / (places * np.sum(1 / places)))
-    spikes, steps = (np.maximum(norms, TINY) for norms in whitener.norms(1 / s**2))
+    spikes, steps = whitener.norms(1 / s**2)
     one = _one_of(back, spikes, prior, variance)
     step = _one_of(tails(back), steps, prior, variance)
     parts = [(one[0], one[1]), (step[0], np.cumsum(step[1]))]
@@ -205,6 +205,7 @@ def _one_of(products: Array, norms: Array, prior: Array, variance: float) -> tup
         prior: The log probabilities (m,) of the directions.
         variance: The variance of the noise.
     """
+    norms = np.maximum(norms, TINY)
     z = products / np.sqrt(norms * variance)
     ratios = (_AMPLITUDES**2 / variance)[:, None]
     each = prior - 0.5 * np.log1p(ratios) + 0.5 * z**2 * ratios / (1 + ratios) - math.log(len(ratios))

@@ -1,5 +1,6 @@
 """Whiteners and shifts agree with plain matrices and integrals, and few outputs of a stream suffice."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ from scipy.linalg import toeplitz
 
 from dpaudit import GaussianDP, OnlineAudit, Pair, audit, batched
 from dpaudit.learning.attack import hinted
+from dpaudit.learning.blocks import encoding_of
 from dpaudit.numerics import Array
+from dpaudit.outputs import Outputs
 from dpaudit_attacks import whitened
 from dpaudit_attacks.logistic import Logistic
 from dpaudit_attacks.whitened import Whitened, haar, haar_inverse, posterior
@@ -132,6 +135,12 @@ def test_forty_outputs_of_a_stream_suffice(hints: Any, least: float) -> None:
     assert np.mean(found) > least * 1.5
 
 
+def test_a_shift_of_zero_is_no_hint() -> None:
+    x0, x1 = np.random.default_rng(8).normal(size=(2, 20, 6))
+    given, blind = (Whitened(shift=hint).fit(x0, x1, RNG) for hint in (np.zeros(6), None))
+    assert np.corrcoef(given(x0), blind(x0))[0, 1] > 0.99
+
+
 def test_wrong_hints_do_not_hide_a_shift() -> None:
     """Fails by chance < 1 in 10**6: the shift is 3 standard deviations long, and 60 outputs show its place."""
     rng, release = np.random.default_rng(2), stream(3.0, step=20)
@@ -246,3 +255,31 @@ def test_attacks_take_the_hints_of_a_mechanism() -> None:
     assert found[2].shift is own.shift
     for other in (Hinting("a word"), Hinting(2.0), object(), stream(1.0)):
         assert hinted([own, plain], other) == [own, plain]
+
+
+def test_vectors_of_thousands_of_numbers_are_seen_whole() -> None:
+    rows = Outputs.read(np.random.default_rng(7).normal(size=(12, 4096)))
+    assert rows.view(encoding_of((rows, rows), 100), "features").shape == (12, 4096)
+
+
+UNUSUAL: dict[str, Callable[[Array], Any]] = {
+    "changing length": lambda row: row[: 5 + int(abs(row[0]))].tolist(),
+    "missing steps": lambda row: np.where(np.abs(row) < 0.1, np.nan, row),
+    "complex": lambda row: row + 1j * row[::-1],
+    "integers near the largest": lambda row: (np.round(row * 100).astype(np.int64) + 2**62).tolist(),
+    "constant numbers": lambda row: np.where(np.arange(9) < 4, 1.0, row),
+}
+
+
+@pytest.mark.parametrize("kind", list(UNUSUAL))
+def test_unusual_vectors_are_audited(kind: str) -> None:
+    """Fails by chance < 1 in 10**6: the confidence, for a claim that is true."""
+
+    def release(dataset: Any, rng: np.random.Generator) -> Any:
+        return UNUSUAL[kind](rng.normal(size=9))
+
+    result = audit(
+        release, "gaussian(mu=0.1)", Pair([0], [1]), attacks="whitened", trials=60, seed=1, confidence=1 - 1e-6
+    )
+    assert not result.violated
+    assert not [words for words in result.warnings if "whitened" in words]
