@@ -26,7 +26,7 @@ from .unseeded import CONFIDENCE, CONFIDENCE_OPTION
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 NIGHTLY = {"after-a-violation", "attacks", "choosing", "composition", "concepts", "e-value", "libraries", "long-audits"}
-NIGHTLY |= {"randomised-response", "scores", "sessions", "synthetic-data", "training", "tutorial"}
+NIGHTLY |= {"randomised-response", "scores", "sessions", "streams", "synthetic-data", "training", "tutorial"}
 TEACHING = {"after-a-violation", "choosing", "composition", "concepts", "e-value", "index", "noise"}
 TEACHING |= {"randomised-response", "scores", "sessions", "training", "words"}
 RUN_ELSEWHERE = {"reports"}  # tests/reports/test_figures.py runs this page, and checks the written files

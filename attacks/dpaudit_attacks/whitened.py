@@ -106,8 +106,9 @@ class Whitened:
     hints: ClassVar[tuple[str, ...]] = ("factor", "shift")
 
     def __post_init__(self) -> None:
-        if self.shift is not None and not np.isfinite(np.asarray(self.shift, dtype=np.float64)).all():
-            raise ValueError("shift must be an array of finite numbers")
+        shift = np.zeros(1) if self.shift is None else np.asarray(self.shift, dtype=np.float64)
+        if shift.ndim not in (1, 2) or not np.isfinite(shift).all():
+            raise ValueError(f"shift must be an array (d,) or (m, d) of finite numbers, got the shape {shift.shape}")
         object.__setattr__(self, "_given", None if self.factor is None else given(self.factor))
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:

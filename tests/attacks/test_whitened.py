@@ -253,7 +253,7 @@ def test_attacks_take_the_hints_of_a_mechanism() -> None:
     assert found[0].shift.tolist() == [0.0] * 64
     assert found[1] is plain
     assert found[2].shift is own.shift
-    for other in (Hinting("a word"), Hinting(2.0), object(), stream(1.0)):
+    for other in (Hinting("a word"), Hinting(2.0), Hinting(None, 0.5), object(), stream(1.0)):
         assert hinted([own, plain], other) == [own, plain]
 
 
