@@ -50,6 +50,20 @@ class Revealing:
         return np.where(rng.random(n) < self.delta, 2 + dataset[0], Response(1.0).sample(dataset, n, rng))
 
 
+@dataclass(frozen=True)
+class NewCategory:
+    """A category in 40 % of the outputs of d1 and none of d0: its count, also beside those of others, or a text."""
+
+    form: str = "count"
+
+    def sample(self, dataset: list[int], n: int, rng: np.random.Generator) -> Any:
+        counts = (rng.random(n) < 0.4 * dataset[0]) * rng.integers(1, 7, n)
+        if self.form == "text":
+            return ["z" if count else "a" for count in counts]
+        others = rng.multinomial(20, [0.5, 0.3, 0.2], n)
+        return counts if self.form == "count" else np.column_stack([others, counts])
+
+
 @dataclass(frozen=True, kw_only=True)
 class Mistake:
     """A false claim, the mechanism, and its trade-off function."""
@@ -84,6 +98,16 @@ MISTAKES = [
             Revealing(1e-3),
             "approximate(epsilon=1, delta=1e-3)",
             4838,
+        ),
+        *(
+            (
+                "approximate(epsilon=1.1, delta=1e-5)",
+                f"new category in 40 %, {form}",
+                NewCategory(form),
+                "approximate(epsilon=1.1, delta=0.4)",
+                23.63,
+            )
+            for form in ("count", "text", "table")
         ),
     )
 ]

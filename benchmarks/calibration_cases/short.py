@@ -72,6 +72,7 @@ class Case:
 _PLUG_IN, _FIXED = {"attacks": "plug_in_ratio"}, {"attacks": "plug_in_ratio", "method": "fixed"}
 _SIX = [0.5 * (1 - _ODDS), 0.3 * (1 - _ODDS), 0.2 * (1 - _ODDS), 0.5 * _ODDS, 0.3 * _ODDS, 0.2 * _ODDS]
 _SIX_OTHER = [*_SIX[3:], *_SIX[:3]]
+_RARE = (0.4 - 1e-5) * math.exp(-1.1)
 _CAUCHY = math.log((3 + math.sqrt(5)) / 2)
 CASES = [
     Case(name="response", mechanism=_response, claim="pure(epsilon=1)", trials=30, settings=_PLUG_IN),
@@ -128,6 +129,12 @@ CASES = [
         trials=300,
         confidence=0.8,
         settings=_FIXED,
+    ),
+    Case(
+        name="category that d1 shows more often",
+        mechanism=partial(_of_law, [1 - _RARE, _RARE], [0.6, 0.4]),
+        claim="approximate(epsilon=1.1, delta=1e-5)",
+        trials=150,
     ),
     Case(name="twelve outputs of all types", mechanism=lambda: _mixed, claim="pure(epsilon=1)", trials=80),
     Case(

@@ -54,6 +54,8 @@ def outputs(kind: str, shift: float, seed: int) -> Any:
             return np.where(rng.random((200, 1)) < 0.4, round(5 * shift), rng.integers(0, 8, (200, 1))).astype(float)
         case "bits":
             return (rng.random((200, 12)) < np.where(np.arange(12) == round(8 * shift), 0.7, 0.2)).astype(float)
+        case "new values":
+            return (rng.random((200, 1)) < 0.4 * shift).astype(float)
         case "transcripts":
             return [tuple((0, "answer", rng.normal(shift), 0.1 * (i + 1)) for i in range(3)) for _ in range(200)]
         case "few rows":
@@ -62,7 +64,7 @@ def outputs(kind: str, shift: float, seed: int) -> Any:
 
 
 KINDS = ["number", "integer", "vector", "few values", "constant", "not finite", "huge", "inverse Laplace", "few rows"]
-KINDS += ["categories", "bits"]
+KINDS += ["categories", "bits", "new values"]
 OF_SESSIONS = {"reported_law", "session_law", "session_sums"}  # see transcripts only
 
 

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -77,11 +78,22 @@ def test_the_chances_are_those_of_a_plain_second_version(coins: bool) -> None:
         assert found[pair, bet] == pytest.approx((supposed + observed) / 2, rel=1e-6, abs=1e-12)
 
 
+@dataclass
+class Refitted:
+    """A learner that is refitted after each trial, and knows an identifying value if d0 has never shown 1."""
+
+    counts: Counts
+    fitted_at: int
+
+    def identified(self) -> Counts | None:
+        return self.counts if not self.counts[0, BINS // 2 :].any() and self.counts[1, BINS // 2 :].any() else None
+
+
 class SmallAudit:
     """An audit of one pair whose outputs are -1 or 1, with late bets, one trial at a time."""
 
-    def __init__(self, target: TradeoffFunction, trials: int) -> None:
-        self.target, self.trials = target, trials
+    def __init__(self, target: TradeoffFunction, trials: int, *, follows: bool = False) -> None:
+        self.target, self.trials, self.follows = target, trials, follows
         self.bets = strategy(target)
         self.prices = self.bets.log_prices(target)
 
@@ -94,6 +106,8 @@ class SmallAudit:
         path = [0.0]
         for made, (x, y) in enumerate(outputs):
             gains = self.bets.gains(self.prices, counts)
+            if self.follows:
+                late.follow(made, counts, gains, path[-1], Refitted(counts[0].copy(), made))
             late.choose(made, counts, gains, path[-1], [0], ())
             counts[0] += [bin_counts(np.array([float(value)])) for value in (x, y)]
             wealth = late.log_e(counts, ())
@@ -129,6 +143,28 @@ def test_the_expected_wealth_of_a_true_claim_is_at_most_1(target: float, claim: 
     assert used > 12  # late bets were placed in many of the 64 outcomes
     assert mean <= expected + 1e-9
     assert mean > 0.8  # the bets are fair, or nearly so
+
+
+@pytest.mark.parametrize(("claim", "often"), [(1.1, 0.5), (1.1, 0.2), (1.3, 0.4)])
+def test_the_expected_wealth_of_bets_on_identifying_values_is_at_most_1(claim: float, often: float) -> None:
+    """All outcomes of five trials; d1 shows the value 1 as much more often than d0 as `claim` allows."""
+    audit = SmallAudit(ApproxDP(epsilon=1.1, delta=1e-3), trials=8, follows=True)
+    tested = ApproxDP(epsilon=claim, delta=1e-3)
+    rare = (often - 1e-3) * math.exp(-claim)
+    mean, moved = 0.0, set()
+    for outputs in itertools.product(itertools.product((-1, 1), repeat=2), repeat=5):
+        chance = math.prod((rare if x > 0 else 1 - rare) * (often if y > 0 else 1 - often) for x, y in outputs)
+        counts, late, path = audit.run(outputs)
+        evidence = late.evidence(counts)
+        log_e = audit.bets.log_e(tested, counts)
+        if evidence is not None:
+            moved.add(evidence.before.sum() // 2)
+            log_e = evidence.wealth_on(audit.bets, counts, (), coin_selected=False)(tested)
+        if claim == 1.1:
+            assert log_e == pytest.approx(path[-1], abs=1e-9)
+        mean += chance * math.exp(log_e)
+    assert {2, 3, 4} <= moved  # trials before the first bet on the value
+    assert 0.3 < mean <= 1 + 1e-9
 
 
 def test_without_enough_wealth_no_late_bet_is_placed() -> None:

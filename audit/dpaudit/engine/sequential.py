@@ -7,6 +7,7 @@ from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ from dpaudit.engine.collector import Collector, Progress, ProgressCallback, Turn
 from dpaudit.engine.schedule import FAIR_SHARE
 from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.inference.independence.signs import FIRST_CHECKPOINT
-from dpaudit.inference.sequential.late_bets import LATE_LOG_E, MOST_STAGES, STAGES, forecast
+from dpaudit.inference.sequential.late_bets import LATE_LOG_E, MOST_STAGES, STAGES, borrowed, forecast
 from dpaudit.inference.sequential.planned import Planned
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, measuring_strategy, strategy
 from dpaudit.learning import FIRST_FIT, FewValues, scores_frequencies
@@ -29,6 +30,7 @@ from dpaudit.values import key
 _NEAR = 1.0  # nats from the threshold at which blocks become small; large blocks often change evidence by this much
 _BONUS = 1.0  # nats that are added to the log-wealth of each pair in hindsight
 _SOME = 1e-9  # nats; some evidence
+_FAR = 700.0  # privacy loss in nats at which the profile of a claim is the probability of all larger losses
 _PRIOR = 30.0  # each pair's variance is averaged with the largest variance, which counts as this many trials
 
 
@@ -238,6 +240,8 @@ class SequentialAudit:
             return min(new, key=lambda i: spent[i])
         if self._late is not None:
             ready = [int(i) for i in left if learners[i].ready]
+            if len(learners) == 1 and ready:
+                self._late.follow(self.collector.trials, self._counts, self._gains, self.log_e, learners[0])
             self._late.choose(self.collector.trials, self._counts, self._gains, self.log_e, ready, self._lost)
             if self._late.pair in ready:
                 return self._late.pair
@@ -282,9 +286,21 @@ def _dataset_keys(pairs: Sequence[Pair]) -> list[tuple[Hashable, Hashable]]:
     return [(keys[i, 0], keys[i, 1]) for i in range(len(pairs))]
 
 
+class Learned(Protocol):
+    """What the choice of bets needs of a learner."""
+
+    @property
+    def fitted_at(self) -> int: ...
+
+    def identified(self) -> Counts | None: ...
+
+
 @dataclass(kw_only=True)
 class LateBetting:
-    """The choice of late bets after half of the trials, as soon as the wealth is at least e^`LATE_LOG_E`."""
+    """The choice of late bets after half of the trials, as soon as the wealth is at least e^`LATE_LOG_E`.
+
+    Bets on values that identify a dataset begin earlier.
+    """
 
     tested: TradeoffFunction  # the claim, symmetrized
     planned: Planned | None
@@ -295,6 +311,7 @@ class LateBetting:
     _before: Counts = field(init=False)  # counts of all pairs before the first late bet
     _lost: tuple[int, ...] = field(default=(), init=False)
     _at: int = field(default=0, init=False)  # number of trials at which the bet is chosen next
+    _followed: int = field(default=0, init=False)  # number of trials at the last fit after which `follow` chose a bet
     _log_e: float = field(default=0.0, init=False)  # log-wealth at the start of the present stage
     _start: Counts = field(init=False)  # (2, BINS), counts of the pair at the start of the present stage
 
@@ -302,6 +319,7 @@ class LateBetting:
         self._at = -(-self.trials // 2)
         self._bets = strategy(self.tested, self.planned)
         self._log_prices = self._bets.log_prices(self.tested)
+        self._rare = float(self.tested.delta(np.array([_FAR]))[0]) > 0
 
     @property
     def pair(self) -> int | None:
@@ -321,8 +339,26 @@ class LateBetting:
         needed = log_threshold(self.confidence) - log_e
         chances = plan.chances(counts[ready], gains[ready], needed=needed, left=left)
         at, bet = divmod(int(np.argmax(chances)), chances.shape[1])
-        pair = ready[at]
         self._at = made - (-self.trials // (2 * STAGES))
+        self._begin(ready[at], bet, left, counts, log_e, lost)
+
+    def follow(self, made: int, counts: Counts, gains: Array, log_e: float, learner: Learned) -> None:
+        """Choose the bet on values that identify a dataset, after each fit in the first half of the trials."""
+        if made >= self._at or learner.fitted_at <= self._followed or not self._rare:
+            return
+        self._followed, seen = learner.fitted_at, learner.identified()
+        if seen is not None:
+            won = self._bets.gains(self._log_prices, borrowed(seen)[None], coin_selected=True)[0]
+        elif self.stages:
+            won = self._bets.log_weights + gains[0]
+        else:
+            return
+        bet = int(np.argmax(won))
+        if self.stages or (won[bet] > 0 and log_e >= LATE_LOG_E):
+            self._begin(0, bet, self.trials - made, counts, log_e, ())
+
+    def _begin(self, pair: int, bet: int, left: int, counts: Counts, log_e: float, lost: tuple[int, ...]) -> None:
+        """Put all wealth on one bet, unless it is there."""
         if not self.stages:
             self._before, self._lost = counts.copy(), lost
         elif (self.stages[-1].pair, self.stages[-1].bet) == (pair, bet):

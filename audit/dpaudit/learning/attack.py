@@ -54,6 +54,7 @@ class Attack(Protocol):
     - `quick = True`: `OnlineAudit` fits the attack after 3 outputs of each dataset, not 10, and after each growth by a
       tenth.
     - `head_start = nats`: log-loss by which the attack counts as better in the mixture, if `suits` tests its model.
+    - `identifies = True`: the scores of few values identify a dataset, so bets on them get all wealth (`late_bets`).
     - `most_rows = n`: a fit uses at most the n latest outputs of runs on each dataset.
     - `hints`: settings that are taken from members of the mechanism with these names, where the setting is None.
     - `fit_second_stage(outputs0, outputs1, rng)`: an additional fit in audits with `method="fixed"` and more than three

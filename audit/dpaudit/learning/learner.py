@@ -75,11 +75,13 @@ class Learner:
     _stacked: Stacked | None = field(default=None, init=False)  # the stacked score after the second stage
     _moments: list[Moment] = field(default_factory=list, init=False)  # the two scores frozen last, oldest first
     _since: BinCounts = field(default_factory=_no_counts, init=False)  # counts of scores bet on since the last of them
+    _identified: tuple[int, BinCounts | None] = field(default=(0, None), init=False)  # number of trials, a cache
 
     def __post_init__(self) -> None:
         settings = self.settings
         self.untouched = [as_it_was(attack) for attack in self.attacks]
         self._ahead: dict[int, float] = {i: getattr(one, "head_start", 0.0) for i, one in enumerate(self.attacks)}
+        self._identifying = {i for i, one in enumerate(self.attacks) if getattr(one, "identifies", False)}
         self._mixing = ModelWeights(self._ahead, self.experts, settings.choice_growth)
         self._fitting = Fitting(self.attacks, self.seed, self.pair, settings, self._mixing, self.targets)
         self._memory = PastOutputs(settings, any(sees(attack) == "natural" for attack in self.attacks), self._catch_up)
@@ -100,6 +102,11 @@ class Learner:
         """The maximum number of trials in a block, because attacks on trial may be slow; None if there is none."""
         on_trial = any(self._mixing.on_trial(index, self.trials) for index in self._fitting.scorers)
         return TRIAL_PERIOD if on_trial else None
+
+    @property
+    def fitted_at(self) -> int:
+        """The number of trials at the last fit of the score."""
+        return self._fitting.last_fit
 
     @property
     def trials_since_fit(self) -> int:
@@ -139,7 +146,8 @@ class Learner:
     def current(self) -> Score:
         """Return the current score, which later fits do not change."""
         score = self._fitting.score()
-        of_a_law = sum(weight for i, weight in score.mixture.items() if self._ahead[i]) > _SURE
+        tested = {i for i, nats in self._ahead.items() if nats and i not in self._identifying}
+        of_a_law = sum(score.mixture.get(i, 0.0) for i in tested) > _SURE
         few = None if self.few_values is None or of_a_law else self.few_values.score()
         return replace(score, stacked=self._stacked, few_values=few)
 
@@ -220,6 +228,18 @@ class Learner:
             moment.probed = _asked_now(score, moment.probes)
         self._moments = [*self._moments[-1:], moment]
         self._since = _no_counts()
+
+    def identified(self) -> BinCounts | None:
+        """Return the bin counts of the score after the last fit on its own outputs, if few values identify a dataset.
+
+        Such a score depends on its outputs so little that these counts show how bets on it will grow.
+        """
+        at = self._fitting.last_fit
+        if self._identified[0] < at:
+            used = sum(self._fitting.score().mixture.get(i, 0.0) for i in self._identifying) > 0.5
+            seen = self.latest(self.settings.max_judged_outputs)
+            self._identified = at, np.array([bin_counts(self.score(side)) for side in seen]) if used else None
+        return self._identified[1]
 
     def hindsight(self) -> list[Moment]:
         """Return the frozen scores, oldest first, with their counts on later outputs.

@@ -1,4 +1,4 @@
-"""Bets on reaching the threshold before the last trial.
+"""Bets with all wealth: on reaching the threshold before the last trial, and on values that identify a dataset.
 
 The usual wealth grows as fast as possible, whatever the number of trials.  So a test of at most n trials has less power
 than a test that examines its outputs only once, after n trials.  Most of the difference is gained back if the test puts
@@ -30,6 +30,17 @@ estimates of the probability to reach the threshold are averaged, and the bet wi
 
 The first estimate is better for alternatives close to the truth, and the second one for scores with errors and for
 mechanisms unlike all alternatives.  The approximations affect the power only.
+
+**Values that identify a dataset.**  If one dataset shows a value that the other one never shows, all bets on such
+events have so little of the initial wealth that the test spends most of its trials on the difference.  So if an attack
+finds such a value (its member `identifies`), T is the next trial, and all wealth follows the attack: after each fit of
+the score, it is put on the bet that would have won most on the past outputs, if their scores had been the present ones.
+Each dataset is counted with half a trial more that has the frequencies of the other dataset (`borrowed`), so that a bet
+that would lose nearly everything if the value is not as new as it seems is chosen only after many trials.  If the value
+turns out not to be new, the bet is the one with the largest wealth so far.  The theorem holds, because T, the scores
+and the bets are functions of the past.  This choice ignores the number of trials, and ends when that above begins.  It
+is made only if the claim allows some large privacy losses, as (epsilon, delta)-DP does: other claims are mostly made
+for randomised responses, in whose first outputs a frequent value may seem to be new.
 """
 
 from __future__ import annotations
@@ -50,6 +61,10 @@ from dpaudit.numerics import Array
 
 STAGES = 48  # number of times at which the late bet is chosen
 MOST_STAGES = 200  # largest number of late bets: the bet is also chosen again if the attacks on its pair were dropped
+
+# Trials with the other dataset's frequencies that are added before a bet on identifying values is chosen.  Fewer would
+# win more if a dataset never shows them, and lose more if it does.
+_BORROWED = 0.5
 
 # Smallest log-wealth, in nats, at which all wealth is put on one bet: with less, a test rarely reaches its threshold,
 # and late bets only lower the bounds.
@@ -80,6 +95,12 @@ class Forecast:
                 made = sizes.sum() / (1 if self.coin_selected else 2)
                 chances[i] += weights[i].sum() * _reached(mean, variance * (1 + left / made), needed, left)
         return chances / 2
+
+
+def borrowed(counts: Counts) -> Array:
+    """Add to the counts of d0 and d1, (2, BINS), some trials with the frequencies of the other dataset."""
+    found: Array = counts + _BORROWED * counts[::-1] / counts[::-1].sum(axis=1, keepdims=True)
+    return found
 
 
 def _reached(means: Array, variances: Array, needed: float, left: int) -> Array:

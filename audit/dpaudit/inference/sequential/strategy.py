@@ -134,12 +134,12 @@ class Strategy:
         won, paying = self._won(counts, coin_selected=coin_selected)
         return lambda claim: self.log_wealth(won - paying * self.log_prices(claim), lost)
 
-    def gains(self, log_prices: Array, counts: Counts, *, coin_selected: bool = False) -> Array:
+    def gains(self, log_prices: Array, counts: Counts | Array, *, coin_selected: bool = False) -> Array:
         """Compute the change in log-wealth, log E_ij in nats, of every pair i of datasets and bet j; (pairs, m)."""
         won, paying = self._won(counts, coin_selected=coin_selected)
         return np.asarray(won - paying * log_prices)
 
-    def _won(self, counts: Counts, *, coin_selected: bool) -> tuple[Array, Array]:
+    def _won(self, counts: Counts | Array, *, coin_selected: bool) -> tuple[Array, Array]:
         """Return the sums of log payoffs, and half of the number of outputs of each pair; (pairs, m), (pairs, 1)."""
         trials, outputs = counts.sum(axis=2), counts.sum(axis=(1, 2))
         if not coin_selected and np.any(trials[:, 0] != trials[:, 1]):
