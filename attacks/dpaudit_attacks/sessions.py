@@ -35,6 +35,7 @@ class SessionLaw:
 
     Args:
         earlier: Transcripts of both datasets from before the audit, to learn from.
+        head_start: Log-loss in nats by which the attack counts as better in the mixture.
     """
 
     name: ClassVar[str] = "session_law"
@@ -42,6 +43,7 @@ class SessionLaw:
     calibrated: ClassVar[bool] = True
     automatic: ClassVar[bool] = False  # `audit_interactive` adds it
     earlier: Sides = ((), ())
+    head_start: float = 0.0
 
     @property
     def first_fit(self) -> int:

@@ -69,6 +69,7 @@ _CHOSEN = 2  # analysts of a portfolio; each costs sessions
 _BEYOND = (0.02, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.5, 4.0, 6.0)  # nats beyond the report at which analysts stop
 _PATIENCE = 12  # refusals in a row after which an analyst gives up
 _ERROR = 1.0  # standard errors by which an estimated difference is reduced before analysts are compared
+_AHEAD = 4.0  # nats of log-loss, at most, by which an attack counts as better that predicted a pilot better
 _PLANNED = 0.85  # share of the estimated difference on which a bet is planned
 
 
@@ -308,16 +309,18 @@ def _whole(
     A score s, learned from one half, has in the other half the masses m e^-s / (1 + e^-s) and m / (1 + e^-s) on the two
     datasets, where m is the number of sessions with this score.  So rare scores are learned from both datasets.
     """
-    both = SessionLaw(sides), SessionSums(sides)
-    best, mean = Design(0.0, 0, again, attacks=both), 0.0
-    for attack in both:
+    best, mean = Design(0.0, 0, again), 0.0
+    losses: list[float] = []
+    for attack in (SessionLaw(), SessionSums()):
         scores: list[Any] = []
         for half in range(2):
             fitted = attack.learned(sides[0][half::2], sides[1][half::2], rng)
             scores += [fitted(side[1 - half :: 2]) for side in sides]
         held = [np.concatenate(scores[side::2]) for side in range(2)]
         slope, intercept = fit_logistic(np.concatenate(held)[:, None], len(held[0]))
-        ratios = np.round(np.clip(max(float(slope[0]), 0.0) * np.concatenate(held) + intercept, -20, 20), 1)
+        scored = [max(float(slope[0]), 0.0) * side + intercept for side in held]
+        losses.append(float(np.logaddexp(0, scored[0]).sum() + np.logaddexp(0, -scored[1]).sum()))
+        ratios = np.round(np.clip(np.concatenate(scored), -20, 20), 1)
         ratio, times = np.unique(ratios, return_counts=True)
         mean = max(mean, float(np.mean(held[1]) - np.mean(held[0])))
         p, q = times / (1 + np.exp(ratio)), times / (1 + np.exp(-ratio))
@@ -326,8 +329,10 @@ def _whole(
         if violates(curve, claim):
             law = Alternative(p=(laws := pair_laws(curve)[0])[0], q=laws[1], weight=1.0)
             growth = growth_rate(best_bet(law, claim), claim, law)
-            best = max(best, Design(growth, 0, again, (curve,), (attack,)), key=lambda design: design.growth)
-    return best if best.growth > 0 else dataclasses.replace(best, growth=1e-9 * mean)
+            best = max(best, Design(growth, 0, again, (curve,)), key=lambda design: design.growth)
+    ahead = [min(_AHEAD, max(losses) - loss) for loss in losses]
+    attacks = SessionLaw(sides, ahead[0]), SessionSums(sides, ahead[1])
+    return dataclasses.replace(best, growth=best.growth or 1e-9 * mean, attacks=attacks)
 
 
 def _stopping(
