@@ -6,6 +6,7 @@ and piecewise linear ones suit noise of any smooth shape (Friedman, Hastie & Tib
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -43,8 +44,10 @@ def log_odds(
 def latest(outputs0: Array, outputs1: Array, columns: int, least_rows: int = 0) -> tuple[Array, Array]:
     """Return the latest outputs of each dataset, as many as a regression uses."""
     # Bets on rare outputs depend on the slope: an error of 6 % doubles the trials that they need.
-    most = min(max(50_000, 4_000 * columns), 2**25 // max(1, columns))  # the latter bounds the time of a fit
-    most = max(most, least_rows)
+    most, columns = max(50_000, 4_000 * columns), max(1, columns)
+    # At most about 2^34 multiplications in a step: of columns by columns products, or of rows by rows products.
+    quick = max(2**34 // columns**2, math.isqrt(2**33 // columns))
+    most = max(min(most, quick), least_rows)
     return outputs0[-most:], outputs1[-most:]
 
 
