@@ -189,7 +189,8 @@ def _audits(file: Path, text: str | None = None) -> list[PlannedAudit]:
     many = "audits" in content
     if many and (set(content) != {"audits"} or not isinstance(content["audits"], list) or not content["audits"]):
         raise ConfigError(
-            f"{file}:{lines[('audits',)]}: audits must be a list of audits and must be the only key of the file"
+            f"{file}:{lines[('audits',)]}: audits must be a list of audits and must be the only key of the file; for a "
+            "key of all audits, use an option such as --trials, or write it once with YAML's &name and *name"
         )
     audits: list[PlannedAudit] = []
     problems: list[str] = []

@@ -159,7 +159,9 @@ def environment(requires: Sequence[str], python_version: str | None = None, lock
                 fcntl.flock(file, fcntl.LOCK_EX)  # the system releases the lock if this process dies
                 complete = _complete(folder) or _build(folder, version, wanted, lock)
     except OSError as error:
-        raise MechanismError(f"the environment {folder} cannot be written: {error}") from error
+        raise MechanismError(
+            f"the environment {folder} cannot be written: {error}; set DPAUDIT_CACHE to a folder that can be written"
+        ) from error
     return complete
 
 
