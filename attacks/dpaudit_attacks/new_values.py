@@ -2,7 +2,7 @@
 
 The event is "the value is none of those that this dataset has shown".  Its probability on this dataset is estimated by
 the share of values that were shown once (Good 1953, Biometrika 40, 237-264), and on the other dataset by its frequency.
-The evidence for such an event is a Bayes factor, divided by the number of events that were compared.
+The evidence for such an event is a Bayes factor, divided by the number of different events that were compared.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ class Event:
 
     evidence: float  # nats
     column: int
+    where: bytes  # which outputs of the other dataset show it; equal for columns that say the same
     known: npt.NDArray[np.int64]  # bits of the values that this dataset has shown, sorted
     inside: float  # log-likelihood ratio of the event, positive if d1 has shown it
     outside: float  # log-likelihood ratio of all other outputs
@@ -64,7 +65,8 @@ def _clearest(outputs0: Array, outputs1: Array) -> Event | None:
         both = new_values_of(column, values0, values1, 1), new_values_of(column, values1, values0, -1)
         found += [event for event in both if event is not None]
     most = max(found, key=lambda event: event.evidence, default=None)
-    return most if most is not None and most.evidence > _ENOUGH + math.log(len(found)) else None
+    different = len({event.where for event in found})
+    return most if most is not None and most.evidence > _ENOUGH + math.log(different) else None
 
 
 def new_values_of(column: int, without: npt.NDArray[np.int64], other: npt.NDArray[np.int64], sign: int) -> Event | None:
@@ -73,7 +75,8 @@ def new_values_of(column: int, without: npt.NDArray[np.int64], other: npt.NDArra
     n, m = len(without), len(other)
     if len(known) > max(3, n // 4):  # most values are new on every dataset
         return None
-    shown, once = int(np.count_nonzero(~np.isin(other, known))), int(np.count_nonzero(times == 1))
+    new = ~np.isin(other, known)
+    shown, once = int(np.count_nonzero(new)), int(np.count_nonzero(times == 1))
     if not shown:
         return None
     apart = betaln(once + _PRIOR, n - once + 1) - betaln(_PRIOR, 1) + betaln(shown + 1, m - shown + 1)
@@ -82,7 +85,8 @@ def new_values_of(column: int, without: npt.NDArray[np.int64], other: npt.NDArra
     explained = max(float(betaln(count + 0.5, n + m - count + 0.5)) for count in alike) - math.log(math.pi)
     rate, share = (once + _PRIOR) / (n + 1 + _PRIOR), (shown + 0.5) / (m + 1)
     inside = math.log(share / rate) if once else _SURE
-    return Event(float(apart) - explained, column, known, sign * inside, sign * math.log((1 - share) / (1 - rate)))
+    outside = math.log((1 - share) / (1 - rate))
+    return Event(float(apart) - explained, column, new.tobytes(), known, sign * inside, sign * outside)
 
 
 def _bits(outputs: Array) -> npt.NDArray[np.int64]:
