@@ -9,8 +9,8 @@ The mean log-loss hardly shows a violation in few outputs, so `Experts` computes
 and on the mixture from unseen outputs, and uses one attack alone if it would have won clearly more.
 
 An attack whose loss exceeds the least by more than 10 nats is suspended until the number of trials has doubled.  It
-returns 3 nats above the least, fitted to few outputs (`blocks.Settings.probation_rows`), and is fitted to all when it is
-still in use at the next fit.  All this depends on past blocks only, so it affects no guarantee.
+returns 3 nats above the least, fitted to few outputs (`blocks.Settings.probation_rows`), and is fitted to all of them
+if it is still in use at the next fit.  All this depends on past blocks only, so it affects no guarantee.
 """
 
 from __future__ import annotations
