@@ -70,7 +70,7 @@ class Sampler:
     store: Store | None = None
     side_effects: list[SideEffects] = field(default_factory=lambda: [SideEffects(), SideEffects()], init=False)
     clock: str = field(default="", init=False)  # one of `foreign.CLOCKS`, if running times are observed
-    seconds_per_run: float = field(default=0.0, init=False)  # of the latest runs in this process; 0 with workers
+    seconds_per_run: float = field(default=0.0, init=False)  # of the fastest block in this process; 0 with workers
     _datasets: list[tuple[Dataset, Dataset]] = field(init=False)  # d0 and d1 of each pair
     _types: list[set[str]] = field(init=False)  # types of the outputs of shared calls, for each pair
 
@@ -155,7 +155,8 @@ class Sampler:
         else:
             with kept_global_randomness():
                 parts = [task() for task in tasks]
-            self.seconds_per_run = (time.perf_counter() - began) / (2 * (stop - start))
+            seconds = (time.perf_counter() - began) / (2 * (stop - start))
+            self.seconds_per_run = min(seconds, self.seconds_per_run or seconds)  # a busy machine makes no run slow
         return _joined(parts[: len(cuts)]), _joined(parts[len(cuts) :])
 
     def first_sides(self, pair: int, start: int, trials: int) -> Flags:
