@@ -150,18 +150,22 @@ class Sides:
     change: str = ""  # the change from d0 to d1, such as "one record added"; "" if the change is not known
 
 
-UNNAMED = Sides("on d0", "on d1", "on d0", "on d1")
+UNNAMED = Sides("on the first dataset", "on the second dataset", "on the first", "on the second dataset")
 
 
 def sides(result: AuditResult, label: str) -> Sides:
-    """Return names for the datasets of the pair with this label, from the text of its datasets."""
-    row = row_of(result, label)
+    """Return names for the datasets of the pair with this label, from the texts of its datasets or their records."""
+    row, found = row_of(result, label), result.witness
     first, second = (None, None) if row is None else (_records(row.d0), _records(row.d1))
+    cut = first is None or second is None
+    stored = found.datasets if cut and found is not None and found.pair == label else ()
+    if stored and all(one and isinstance(one[0], list) for one in stored):
+        first, second = (list(map(repr, one[0])) for one in stored)
     if first is None or second is None:
         return UNNAMED
     start, end = _common(first, second)
     old, new = first[start : len(first) - end], second[start : len(second) - end]
-    short = max(map(len, [*old, *new]), default=0) <= _RECORD_LENGTH
+    short = not cut and max(map(len, [*old, *new]), default=0) <= _RECORD_LENGTH
     match len(old), len(new):
         case 0, 1:
             extra = f"with the record {new[0]}" if short else "with the record"

@@ -65,7 +65,7 @@ def test_a_stream_has_steps_and_neither_pairs_nor_a_config(made: tuple[float, in
         words.split()[0] for words in result.warnings if words.endswith("a fair coin chose the dataset of each")
     ]
     found = page(result)
-    assert "each step ran on d0 or on d1, as a fair coin chose" in found
+    assert "each step ran on one of two datasets, as a fair coin chose" in found
     assert "Gaussian differential privacy with μ =" in found
     assert " for each step" in found
     assert f"{steps} steps" in str(result).split("\n")[1]

@@ -90,7 +90,7 @@ class ScoresEvidence(Evidence):
 
     @property
     def outcome(self) -> str:
-        what = "are of d1" if self.line == "runs" else "are of included canaries"
+        what = "are of the second dataset" if self.line == "runs" else "are of included canaries"
         by_chance = self.n1 * self.n1 / max(1, self.scores)  # the mean if scores do not depend on the dataset
         return f"{self.right:,} of the {self.n1:,} highest scores {what}; by chance about {by_chance:,.0f}"
 

@@ -61,7 +61,7 @@ _OF_STREAMS = Words(
     claimed="for each step",
     somewhere="for some step",
     spent="{steps} steps",
-    data="Each step ran on d0 or on d1, as a fair coin chose",
+    data="Each step ran on one of two datasets, as a fair coin chose",
     more="make more steps, or use a score that differs more between the two datasets",
 )
 _OF_RUNS = Words(

@@ -61,14 +61,11 @@ def _meaning(result: AuditResult) -> Text:
             witness = result.witness
             change = "" if witness is None else sides(result, witness.pair).change
             what = "whether the record was in the data" if change.endswith(("added", "removed")) else words.reveals
-            return (
-                f"Someone who sees {words.sees} can tell {what} better than the claim allows. "
-                f"{capital(words.others)} may reveal more."
-            )
+            return f"Someone who sees {words.sees} can tell {what} better than the claim allows."
         case Verdict.NO_VIOLATION:
-            return f"The claim survived this audit. A smaller violation may exist, or one with {words.others}."
+            return f"No accusation is made. A smaller violation may exist, or one with {words.others}."
         case Verdict.INCONCLUSIVE:
-            return "The claim is neither refuted nor supported. It needs another audit."
+            return "No accusation is made: the claim is neither refuted nor supported. It needs another audit."
 
 
 def _after_violation(result: AuditResult) -> tuple[Text, ...]:
@@ -80,7 +77,7 @@ def _after_violation(result: AuditResult) -> tuple[Text, ...]:
     neighbours = ", and that these datasets are neighbours" if result.evidence.kind.of_pairs else ""
     steps.append(f"Check what is claimed{neighbours}.")
     if result.provenance.audit is not None and result.evidence.kind.of_pairs and not words_of(result.evidence).again:
-        steps.append("Send the maintainers the script below; it needs no dpaudit.")
+        steps.append("Send the maintainers the script below.")
     needed = result.runs_for_size
     if needed is not None and math.isfinite(needed):
         steps.append(("To measure the loss, audit with ", Code(f"confirm: {int(needed)}"), "."))
@@ -161,8 +158,7 @@ _STATED = {
 
 def facts(result: AuditResult) -> tuple[Block, ...]:
     """Return the claim, the datasets, the runs, and what is not covered."""
-    asked = result.pairs[0].label if result.pairs else ""
-    asked = result.witness.pair if result.witness is not None else asked
+    asked = result.witness.pair if result.witness else "".join(row.label for row in result.pairs[:1])
     rows = (
         ("Claim", tuple(claimed(result))),
         ("Data", tuple(data(result))),
@@ -184,7 +180,7 @@ def claimed(result: AuditResult) -> Iterator[Span]:
     if who:
         yield _STATED.get(who, f", stated by {quotation(who)}")
     if source := result.provenance.source:
-        yield f"; source: {quotation(shortened(source, 60).rstrip('.'))}"
+        yield f"; source: {quotation(shortened(source, 160).rstrip('.'))}"
 
 
 def mechanism_named(result: AuditResult) -> str:
@@ -213,26 +209,23 @@ def data(result: AuditResult) -> Iterator[Span]:
         yield "no pair was tried"
         return
     if row.difference:
-        yield from ("two datasets with a difference: ", Strong(quotation(row.difference)))
+        yield Strong(quotation(row.difference))
     else:
         d0, d1 = difference(row.d0, row.d1)
-        yield from (*d0, " and ", *d1)
-    relation = "" if row.relation == "unspecified" else row.relation.replace("_", " ")
-    change = sides(result, row.label).change or _CHANGES.get(relation, relation)
-    yield f", {change}" if change else ""
+        relation = "" if row.relation == "unspecified" else row.relation.replace("_", " ")
+        change = sides(result, row.label).change or _CHANGES.get(relation, relation)
+        yield from (*d0, " and ", *d1, f", {change}" if change else "")
     if len(result.pairs) > 1:
-        yield f"; and {count(len(result.pairs) - 1)} other pairs"
+        yield f"; {count(len(result.pairs) - 1)} other pairs"
 
 
 def _runs(result: AuditResult) -> str:
-    parts = [spent_words(result)]
-    new, refuted = fresh(result), result.refuted_at
-    if new is not None and new.counts is not None:
-        parts = [f"{spent(result.evidence, refuted or result.trials_used)} until the proof"]
-        parts.append(f"then {count(new.counts.n0)} to measure it")
+    made = spent_words(result)
+    if fresh(result) is not None:
+        made = f"{spent(result.evidence, result.refuted_at or result.trials_used)} until the proof"
     elif not result.violated and result.evidence.kind.of_pairs and result.stopped_by == "trials":
-        parts.append("as many as allowed")
-    return f"{', '.join(parts)}; {seconds(result.elapsed_s)}"
+        made += ", as many as allowed"
+    return f"{made}; {seconds(result.elapsed_s)}"
 
 
 _ON_BITS = ("float_bits", "last_bit", "reachable_floats")  # attacks that "auto" uses for external programs only

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 from dpaudit.result.evidence import given_scores, spent
@@ -27,7 +28,6 @@ from dpaudit_reports.blocks import (
     Strong,
     Text,
     flat,
-    spans_of,
 )
 from dpaudit_reports.claimed import Bound, claim_words, found_from, headline, least_found, least_found_in_words
 from dpaudit_reports.figures.bars import Line, Rate, line_svg, rates_svg
@@ -36,7 +36,7 @@ from dpaudit_reports.verdicts import MARKS, assumption, confirmation, fresh, rea
 
 _SIGNS = {"epsilon": "ε\u00a0≥\u00a0", "mu": "μ\u00a0≥\u00a0"}  # in print
 _LONG_CLAIM = 32  # characters; a longer claim is not part of a title
-_WARNINGS, _WARNING = 3, 120  # number of warnings, and characters of each; page 2 has the rest
+_WARNINGS, _WARNING = 3, 160  # number of warnings, and characters of each; page 2 has the rest
 
 
 def verdict(result: AuditResult) -> tuple[Block, ...]:
@@ -172,7 +172,7 @@ def numbers(result: AuditResult) -> tuple[Block, ...]:
         said = Number("Confirmed", f"by {count(new.counts.n0)} fresh runs, p\u00a0{at_most(new.p_value)}")
     else:
         said = Number(capital(new.outcome), confirmation(result).removeprefix(new.outcome).lstrip(": "))
-    odds_of = Number(odds, "largest chance that such an audit accuses a correct mechanism")
+    odds_of = Number(odds, "largest chance to accuse a correct mechanism")
     return (Numbers((_size(result), odds_of, said)),)
 
 
@@ -206,22 +206,21 @@ def picture(result: AuditResult) -> tuple[Block, ...]:
 
 def panel(result: AuditResult) -> tuple[Panel, Text] | None:
     """Return rates beside the claim's limit, or else the number line of the claim's parameter, with a caption."""
-    if not result.bounds_valid:
-        return None
     counts = frequencies(result) if region_status(result) is RegionStatus.WITNESS else None
     if counts is not None and result.witness is not None and (both := intervals(result.witness)) is not None:
-        if not result.bounded:
-            return _survivors(result.witness, counts, both)
-        return _rates(result.witness, counts, both, math.nan if counts.most is None else allowed_rate(result))
+        return _rates(result, result.witness, counts, both)
     bound = headline(result)
-    if bound is None or not (math.isfinite(bound.certified) and (result.measurement or 0 < bound.claimed < math.inf)):
+    if bound is None or not (result.measurement or 0 < bound.claimed < math.inf) or math.isinf(bound.certified):
         return None
-    least = None if result.violated or weakness(result) else least_found(result)
+    if not (result.bounds_valid and bound.certified > 0):
+        bound = replace(bound, certified=0.0)
+    least = least_found(result) if result.bounds_valid and not (result.violated or weakness(result)) else None
     claimed = None if result.measurement else (bound.claimed, bound.claimed_text())
     proven = bound.certified if not bound.exceeds else max(bound.certified, bound.claimed)
-    if least is None and not bound.certified > 0 and not result.violated:
-        return None  # an empty line would say nothing
     words = bound.certified_text().lstrip("≥> \u00a0")
+    words = (
+        f"proven: at least {words}" if proven else f"nothing is proven by {spent(result.evidence, result.trials_used)}"
+    )
     line = Line((proven, words), claimed, None if least is None else least.certified, result.violated)
     name = flat(bound.name())
     drawn = partial(line_svg, line, name)
@@ -231,50 +230,37 @@ def panel(result: AuditResult) -> tuple[Panel, Text] | None:
 
 
 def _rates(
-    witness: Witness, counts: Frequencies, both: tuple[tuple[float, float], tuple[float, float]], allowed: float
+    result: AuditResult, witness: Witness, counts: Frequencies, both: tuple[tuple[float, float], tuple[float, float]]
 ) -> tuple[Panel, Text]:
     (low0, high0), (low1, high1) = both
-    rates = (
-        Rate(counts.sides.name0, counts.hits0 / counts.n0, low0, high0),
-        Rate(counts.sides.name1, counts.hits1 / counts.n1, 1 - high1, 1 - low1),
-    )
-    limit = None if math.isnan(allowed) else allowed
-    drawn = partial(rates_svg, rates, limit)
-    about = subject(witness)
-    about = f"{about[:1].lower()}{about[1:]}" if len(about) <= 60 else "the output is in the region"
-    heading = f"How often {about}"
-    caption = "Whiskers: exact 95\u00a0% intervals."
+    sizes, names, most = (counts.n0, counts.n1), (counts.sides.name0, counts.sides.name1), counts.most
+    if result.bounded:
+        about = subject(witness)
+        about = f"{about[:1].lower()}{about[1:]}" if len(about) <= 60 else "the output is in the region"
+        about = "this was true" if about.startswith("“") else about
+        hits, ends = (counts.hits0, counts.hits1), (both[0], (1 - high1, 1 - low1))
+    else:
+        about, most = "sessions show more than they report and survive", None
+        hits, ends = beyond_reports(witness), ((1 - high0, 1 - low0), both[1])
+    rates = tuple(Rate(name, k / n, *end) for name, k, n, end in zip(names, hits, sizes, ends, strict=True))
+    limit = None if most is None else allowed_rate(result)
+    caption = "Whiskers: 95\u00a0% intervals."
     if counts.later:
         caption += " They hold whenever the audit stops."
     if limit is not None:
         caption += f" Limit: the claim at {percent_at_most(witness.alpha_upper)} {counts.sides.name0}."
+    caption += "" if result.bounded else " If the reports were right, the first bar would be no longer."
     alt = "; ".join(f"{rate.label}: {100 * rate.rate:.3g} %" for rate in rates)
-    alt += "." if counts.most is None else f"; the claim allows {count(counts.most)} of {count(counts.n1)}."
-    return Panel(partial(drawn, wide=False), alt, heading, wide=partial(drawn, wide=True)), caption
-
-
-def _survivors(
-    witness: Witness, counts: Frequencies, both: tuple[tuple[float, float], tuple[float, float]]
-) -> tuple[Panel, Text]:
-    k0, k1 = beyond_reports(witness)
-    (low0, high0), (low1, high1) = both
-    rates = (
-        Rate(counts.sides.name0, k0 / counts.n0, 1 - high0, 1 - low0),
-        Rate(counts.sides.name1, k1 / counts.n1, low1, high1),
-    )
-    drawn = partial(rates_svg, rates, None)
-    alt = "; ".join(f"{rate.label}: {100 * rate.rate:.3g} %" for rate in rates) + "."
-    caption = "Whiskers: exact 95\u00a0% intervals. If the reports were right, the first bar would be no longer."
-    heading = "How often sessions show more than they report and survive"
-    return Panel(partial(drawn, wide=False), alt, heading, wide=partial(drawn, wide=True)), caption
+    alt += "." if most is None else f"; the claim allows {count(most)} of {count(counts.n1)}."
+    drawn = partial(rates_svg, rates, limit)
+    return Panel(partial(drawn, wide=False), alt, f"How often {about}", wide=partial(drawn, wide=True)), caption
 
 
 def _line_in_words(result: AuditResult, bound: Bound, least: Bound | None) -> Text:
     if result.violated or result.measurement:
         return ""
-    proven = bound.certified > 0
     sure = f"Proven with {percent_at_least(result.confidence)} confidence: "
-    spans: list[Span] = [sure, *bound.shown(bound.certified_text()), "."] if proven else ["Nothing is proven."]
+    spans: list[Span] = [sure, *bound.shown(bound.certified_text()), "."] if bound.certified > 0 else []
     if least is not None:
         assumed = f", {words}" if (words := assumption(result)) else ""
         spans.append(f" Between the claim and {found_from(least)}, a violation may have been missed; from there, ")
@@ -286,6 +272,4 @@ def _line_in_words(result: AuditResult, bound: Bound, least: Bound | None) -> Te
 
 def verdict_text(result: AuditResult) -> str:
     """Return title and lede as plain text."""
-    (shown,) = verdict(result)
-    assert isinstance(shown, blocks.Verdict)
-    return f"{flat(shown.title)} {flat(spans_of(shown.text))}"
+    return f"{flat(title(result))} {flat(tuple(_lede(result)))}"
