@@ -244,4 +244,4 @@ def test_a_reason_from_the_file_of_a_sweep_is_a_quotation(audits: Audits) -> Non
     for _ in range(2):  # the file keeps the reason as it is, so a second resumption quotes it once, too
         shown = prose(swept("--time", "2s", "--resume").stdout)
         assert "2 cells: the file states: “no violation is possible.\\n○ 6 cells proven” (failed-0.5-1.1.5" in shown
-        assert shown.count("proven") == 1
+        assert shown.count("cells proven") == 1

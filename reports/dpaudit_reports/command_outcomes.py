@@ -39,7 +39,6 @@ from dpaudit_reports.blocks import (
     first,
     some_of,
 )
-from dpaudit_reports.claimed import Ranges
 from dpaudit_reports.figures.bars import axis_svg, cells_svg, mark_svg, scale_end
 from dpaudit_reports.formats import Audited, Run, Screen
 from dpaudit_reports.sections.several_audits import SCALE, answer
@@ -60,8 +59,13 @@ class SweepRow:
 
     @property
     def worst(self) -> SweptCell:
-        """The cell with the most serious verdict and, among equal ones, with the largest certified share."""
-        return min(self.cells, key=_seriousness)
+        """The cell with the largest proven loss, a multiple of its claim; a refuted one comes first."""
+        return min(self.cells, key=lambda cell: (cell.state is not CellState.VIOLATION, -(cell.ratio or 0.0)))
+
+    @property
+    def state(self) -> CellState:
+        """The most serious verdict."""
+        return min((cell.state for cell in self.cells), key=_SERIOUS.index)
 
     @property
     def refuted(self) -> list[SweptCell]:
@@ -75,16 +79,12 @@ def rows_of(sweep: Sweep) -> list[SweepRow]:
     for cell in sweep.cells:
         found.setdefault((cell.constructor, cell.version), []).append(cell)
     rows = [SweepRow(constructor, version, tuple(cells)) for (constructor, version), cells in found.items()]
-    return sorted(rows, key=lambda row: _seriousness(row.worst))
+    return sorted(rows, key=lambda row: (_SERIOUS.index(row.state), -(row.worst.ratio or 0.0)))
 
 
-def _seriousness(cell: SweptCell) -> tuple[int, float]:
-    return _SERIOUS.index(cell.state), -(cell.ratio or 0.0)
-
-
-def sign_of(cell: SweptCell) -> Sign:
-    """Return the sign of a cell's verdict."""
-    return NO_RESULT if cell.state is CellState.NOT_AUDITED else SIGNS[cell.state.value]
+def sign_of(one: SweptCell | SweepRow) -> Sign:
+    """Return the sign of a verdict."""
+    return NO_RESULT if one.state is CellState.NOT_AUDITED else SIGNS[one.state.value]
 
 
 def values_of(cell: SweptCell) -> str:
@@ -116,7 +116,7 @@ def without_verdict(sweep: Sweep, state: CellState) -> list[str]:
         words = quoted(words) if Reason.of(cell.reason).foreign else words
         groups.setdefault(words, []).append(cell.name)
     ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
-    return [f"{_cells(len(names))}: {reason.rstrip('.')} ({some_of(names, 4)})" for reason, names in ordered]
+    return [f"{_counted(len(names), 'cell')}: {reason.rstrip('.')} ({some_of(names, 4)})" for reason, names in ordered]
 
 
 def differences(sweep: Sweep, version: str) -> list[str]:
@@ -128,22 +128,14 @@ def differences(sweep: Sweep, version: str) -> list[str]:
     return [one_line(f"{title}: {before}, then {after}") for title, before, after in both if before != after]
 
 
-def _cells(number: int) -> str:
-    return f"{number} cell{'s' * (number != 1)}"
-
-
 def sweep_document(sweep: Sweep) -> Document:
     """Return the report of a sweep: a line for each constructor, and at the back a table of the cells of each."""
     rows = rows_of(sweep)
     sign = sign_of((sweep.of(CellState.VIOLATION) or sweep.of(CellState.NO_VIOLATION) or sweep.cells)[0])
-    end = scale_end([Ranges(cell.ratio or 0.0, 1.0) for cell in sweep.cells])
-    scale = SCALE, Picture(partial(axis_svg, end), "")
-    columns = (
-        Column("Constructor", grow=2.5),
-        Column(scale, grow=3),
-        Column("Cells", grow=1.4),
-        Column("Worst", grow=2.8),
-    )
+    end = scale_end([cell.ratio or 0.0 for cell in sweep.cells])
+    scale = (SCALE, Picture(partial(axis_svg, end), "")), 2.7
+    titles = ("Constructor", 2.4), scale, ("Cells", 1.5), ("Largest proven loss", 2.6)
+    columns = tuple(Column(title, grow=grow) for title, grow in titles)
     several, own = len(sweep.versions) > 1, "" if sweep.shared else "  Each cell has its own confidence (--each)."
     promise = (
         f"If all claims of the {len(sweep.cells)} cells are true, this sweep reports any violation with probability at "
@@ -202,10 +194,10 @@ def _row(row: SweepRow, end: float, *, several: bool) -> tuple[Text, ...]:
     tally = "  ".join(f"{sign.sign}\u00a0{signs.count(sign)}" for sign in (*SIGNS.values(), NO_RESULT) if sign in signs)
     share = share_of(row.worst)
     return (
-        (Strong(f"{sign_of(row.worst).sign} "), _name(row, several=several)),
+        (Strong(f"{sign_of(row).sign} "), _name(row, several=several)),
         (Picture(partial(cells_svg, known, end), f"{len(row.refuted)} of {len(row.cells)} refuted"),),
         tally,
-        f"{values_of(row.worst)}{'' if share == '–' else f': {share}'}",
+        share if share == "–" else f"{share}: {values_of(row.worst)}",
     )
 
 

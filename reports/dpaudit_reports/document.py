@@ -35,7 +35,7 @@ def document(results: Sequence[AuditResult], sections: Sequence[Section] = SECTI
         subtitle = " · ".join(filter(None, [mechanism_named(results[0]), day(date).removeprefix(", ")]))
         version = (results[0].provenance.packages or {}).get("dpaudit")
         counts = f"counts sha256:{fingerprint(results[0].evidence)[:12]}"  # assigns a loose page to its result
-        footer = f"{shortened(titles[0], 60)} · {counts} · dpaudit{f' {version}' if version else ''}"
+        footer = f"{shortened(titles[0], 160)} · {counts} · dpaudit{f' {version}' if version else ''}"
         return Document(titles[0], subtitle, date, (), parts, footer)
     title, subtitle = f"{len(results)} privacy audits", f"Audits of differential-privacy claims{day(date)}"
     back = appendix(results, titles) if short and sections is SECTIONS else ()
@@ -52,8 +52,8 @@ def comparison(
     date = newest([result for _, result in named])
     parts = tuple(_part(title, _blocks(result, SECTIONS), result) for title, result in named) if full else ()
     subtitle = f"The same audits on several versions{day(date)}"
-    front = side_by_side(audits, missing, full=full)
-    return Document("Comparison of versions", subtitle, date, front, parts, back=changes(audits))
+    front = (*side_by_side(audits, missing, full=full), *changes(audits))
+    return Document("Comparison of versions", subtitle, date, front, parts)
 
 
 def _part(title: str, blocks: tuple[Block, ...], result: AuditResult) -> Part:

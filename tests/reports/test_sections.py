@@ -148,7 +148,7 @@ def test_epsilon_never_stands_without_its_delta_and_claims_are_rounded() -> None
     found = text_of(pure_violation())
     assert re.search(r"ε ≥ 1\.0\d+ proven; the audit stopped at once.*?\(claimed: ε ≤ 1\)", found)
     assert "1.0000000000000022" not in found.split("Provenance")[0]
-    assert re.search(r"ε ≥ 1\.0\d+; not confirmed 1 –", text_of(pure_violation(), fixed(1.0)))
+    assert re.search(r"ε ≥ 1\.0\d+; not confirmed; not after the correction 1 –", text_of(pure_violation(), fixed(1.0)))
 
 
 @pytest.mark.parametrize(("mu", "shown"), [(1.0000571, "≥\u00a01.000057"), (0.99999, ">\u00a01")])

@@ -24,12 +24,13 @@ from dpaudit_reports.blocks import Document, Table
 from dpaudit_reports.claimed import Ranges, ranges
 from dpaudit_reports.command_outcomes import rows_of, share_of
 from dpaudit_reports.document import document
-from dpaudit_reports.figures.bars import mark_svg
+from dpaudit_reports.figures.bars import cells_svg, mark_svg, strip_svg
 from dpaudit_reports.formats import Screen
 from dpaudit_reports.sections.several_audits import overview
 from dpaudit_reports.terminal import document_text
 
 from . import audits, sample
+from .audits import text_of, words_in
 
 CONFIG = "name: a\nclaim: gaussian(mu=1)\nmechanism: quickstart.opendp_sum:gaussian\n" + "- one line of a config\n" * 15
 
@@ -138,6 +139,23 @@ def test_what_a_weak_audit_would_have_found_is_not_stated() -> None:
     assert [row[4] for row in table.rows] == ["1.12", "–"]
 
 
+def test_the_headline_counts_the_refutations_that_stand_after_the_correction() -> None:
+    """With 3 audits at 95 %, one e-value of 21 is below 3 / 0.05, and an e-value of 10,000 is above it."""
+    clear, weak = (replace(sample.violation(), name=name, e_value=e) for name, e in (("clear", 1e4), ("weak", 21.0)))
+    shown = text_of(clear, weak, sample.no_violation())
+    assert "1 of 3 claims refuted." in shown
+    assert "leaves 1 of 2 refutations" in shown
+    (table,) = (block for block in document([clear, weak, sample.no_violation()]).front if isinstance(block, Table))
+    assert ["not after the correction" in str(row) for row in table.rows] == [False, True, False]
+    assert "1 of 3" not in text_of(replace(weak, name="other"), weak, sample.no_violation())
+
+
+def test_a_loss_beyond_the_scale_is_written_in_digits() -> None:
+    assert "4.36" in words_in(strip_svg(Ranges(4.369, float("inf")), "bad", 3.0))
+    assert "20" in words_in(cells_svg([(0.5, "clear"), (20.0, "bad")], 3.0))
+    assert words_in(strip_svg(Ranges(2.9, float("inf")), "bad", 3.0)) == ""
+
+
 # --- the table and the map of a sweep: order, lines of at most 80 columns, signs without colours, and hostile text
 
 
@@ -200,6 +218,18 @@ MIXED = sweep(
 def test_the_most_serious_constructors_come_first() -> None:
     assert [row.constructor for row in rows_of(MIXED)] == ["bad", "open", "clear", "missing"]
     assert [row.worst.values for row in rows_of(MIXED)] == [{"T": "f64"}, {}, {"scale": "2"}, {}]
+
+
+def test_the_named_cell_has_the_largest_loss_of_its_constructor() -> None:
+    (row,) = rows_of(sweep(cell("a", "i", 0.13, T="f64"), cell("a", "g", 0.47, T="i64"), cell("a", "n", T="f32")))
+    assert row.worst.values == {"T": "i64"}
+    assert row.state is CellState.INCONCLUSIVE
+
+
+def test_no_mark_of_a_cell_hides_another() -> None:
+    drawing = cells_svg([(0.0, "clear")] * 12 + [(0.1, "open")] * 3 + [(7.0, "bad")] * 2, 3.0)
+    places = re.findall(r'cx="([\d.]+)" cy="([\d.]+)"|M([\d.]+) ([\d.]+)l', drawing)
+    assert len(places) == len(set(places)) == 17
 
 
 def test_a_share_is_rounded_down_and_a_violation_is_above_1() -> None:

@@ -62,11 +62,7 @@ def named_together(results: Sequence[AuditResult]) -> str:
     refuted = [result for result in results if result.violated]
     if len(results) < 2 or not refuted or promised_together(results):
         return ""
-    rate = max(1 - result.confidence for result in results)
-    # After a failure, `e_value` may be the wealth just before the failing run, which is not a stopping time.
-    e_values = [min(r.e_value, 1.0) if r.verdict is Verdict.INCONCLUSIVE else r.e_value for r in results]
-    chosen = e_bh(e_values, false_discovery_rate=rate)
-    named = [results[i].name for i in chosen if results[i].violated]
+    named = [result.name for result in standing(results)]
     confidences = {result.confidence for result in results}
     each = f", each at {_percent(1 - significance(min(confidences)), up=False)}" if len(confidences) == 1 else ""
     words = (
@@ -78,10 +74,23 @@ def named_together(results: Sequence[AuditResult]) -> str:
     stands = "no refutation stands yet"
     if named:
         stands = f"only the refutation{'s' * (len(named) > 1)} of {', '.join(named)} stand{'s' * (len(named) == 1)}"
-    confidence = shared_confidences([1 - rate] * len(results))[0]
-    return words + (
-        f"{stands}.  To settle it, run all audits in one command, or each with --confidence {_digits(confidence)}."
-    )
+    return f"{words}{stands}.  {to_settle(results)}"
+
+
+def standing(results: Sequence[AuditResult]) -> list[AuditResult]:
+    """Return the violations that remain after the correction; all if one command guarantees all results jointly."""
+    if len(results) < 2 or promised_together(results):
+        return [result for result in results if result.violated]
+    # After a failure, `e_value` may be the wealth just before the failing run, which is not a stopping time.
+    e_values = [min(r.e_value, 1.0) if r.verdict is Verdict.INCONCLUSIVE else r.e_value for r in results]
+    chosen = e_bh(e_values, false_discovery_rate=max(1 - result.confidence for result in results))
+    return [results[i] for i in chosen if results[i].violated]
+
+
+def to_settle(results: Sequence[AuditResult]) -> str:
+    """Say at which confidence refutations need no correction."""
+    confidence = shared_confidences([min(result.confidence for result in results)] * len(results))[0]
+    return f"To settle it, run all audits in one command, or each with --confidence {_digits(confidence)}."
 
 
 def promised_together(results: Sequence[AuditResult]) -> str:

@@ -6,12 +6,12 @@ All sizes are in points.  Parts differ by shape, brightness, hatching, place and
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Literal, TypeAlias
 
-from dpaudit.rounding import at_most, number
+from dpaudit.rounding import at_most, lower, number
 from dpaudit_reports.blocks import Tone
 from dpaudit_reports.claimed import Ranges
 from dpaudit_reports.figures import (
@@ -43,33 +43,44 @@ def svg_of(parts: Iterable[str], width: str, height: str) -> str:
 
 # --- the ranges of the privacy loss of one audit as a strip; the strips of several audits have one scale
 
-_WIDTH = 150.0  # width of a strip and of a map
+_WIDTH = 130.0  # width of a strip and of a map
 _HEIGHT = 15.0
-_LEFT, _RIGHT = 6.0, 138.0  # places of the loss 0 and of the end of the scale
+_LEFT, _RIGHT = 6.0, 119.0  # places of the loss 0 and of the end of the scale
 _BAR = 6.0  # height of a bar
 _HATCH = 3.2  # distance between the lines of a hatched bar
+_STACKED, _TALLEST = 7.5, 26.0  # distance between stacked marks, and the height of a stack
 
 Key: TypeAlias = Literal["certified", "unproven", "blind", "found"]
 
 
-def scale_end(shown: Sequence[Ranges | None]) -> float:
-    """Return the end of the scale, as a multiple of the claimed value; larger values are drawn at the end."""
-    values = [value for r in shown if r for value in (r.certified, r.blind_until) if math.isfinite(value)]
-    return 2.0 if max(values, default=0.0) <= 1.9 else 3.0
+def scale_end(values: Sequence[float]) -> float:
+    """Return the end of the scale, as a multiple of the claimed value; larger values are in digits."""
+    return 2.0 if max(filter(math.isfinite, values), default=0.0) <= 1.9 else 3.0
 
 
 def strip_svg(shown: Ranges, tone: Tone, end: float) -> str:
     """Return the certified, the unproven and the blind range, on a scale from 0 to `end`."""
-    return _strip_svg(_strip(shown, tone, end))
+    bad, beyond = tone == "bad", shown.certified > end
+    certified, claim, color = _place(shown.certified, end), _place(1.0, end), WITNESS if bad else ATTACK
+    parts = [_rect(_LEFT, certified, color), _rect(certified, _RIGHT if bad else claim, FORBIDDEN)]
+    if not bad:
+        parts.append(_hatched(max(claim, certified), _place(shown.blind_until, end)))
+    if shown.blind_until > end:
+        arrow = f"M{_RIGHT} {_HEIGHT / 2 - 5}L{_RIGHT + 8} {_HEIGHT / 2}L{_RIGHT} {_HEIGHT / 2 + 5}z"
+        parts.append(f'<path d="{arrow}" fill="{color if beyond else FORBIDDEN if bad else CLAIM}"/>')
+    elif shown.blind_until > max(1.0, shown.certified):
+        parts.append(_tick(_place(shown.blind_until, end)))
+    parts.append(_path(f"M{claim:.1f} 0V{_HEIGHT}", width=0.9))
+    return _strip_svg([*parts, _beyond(shown.certified) if beyond else _mark(certified, tone)])
 
 
 def axis_svg(end: float) -> str:
     """Return the numbers of the scale."""
     halves = [n / 2 for n in range(round(2 * end) + 1)]
-    words = {0.0: "0", 0.5: "½", 1.0: "claim", 1.5: "1½", 2.0: "2", 2.5: "2½", 3.0: "3"}
-    middle, strong = ' text-anchor="middle"', {1.0: "; font-weight: 600;"}
     labels = [
-        text_of(f"{_place(value, end):.1f}", 8.5, words[value], 8.5, middle, strong.get(value, ";")) for value in halves
+        text_of(f"{_place(value, end):.1f}", 8.5, words, 10.5, ' text-anchor="middle"', f"; font-weight: {weight};")
+        for value, words, weight in ((0, "0", 400), (1, "claim", 600), (2, "2", 400), (3, "3", 400))
+        if value <= end
     ]
     ticks = "".join(f"M{_place(value, end):.1f} 11.5V15" for value in halves)
     return _strip_svg([*labels, f'<path d="{ticks}" stroke="{CLAIM}" stroke-width="0.7" fill="none"/>'])
@@ -87,37 +98,32 @@ def key_svg(what: Key) -> str:
 
 
 def cells_svg(cells: Sequence[tuple[float, Tone]], end: float) -> str:
-    """Return a mark for each cell at its proven loss, a multiple of the claim, on the scale of the strips."""
-    line, claim = f"M{_LEFT} {_HEIGHT / 2}H{_RIGHT}", _place(1.0, end)
-    marks = [
-        _mark(_place(value, end), tone, WITNESS if tone == "bad" else ATTACK)
-        for value, tone in sorted(cells, key=lambda cell: ("clear", "open", "bad").index(cell[1]))
-    ]
-    return _strip_svg([_path(line, FORBIDDEN, 2.0), _path(f"M{claim:.1f} 0V{_HEIGHT}", width=0.9), *marks])
+    """Return a mark for each cell at its proven loss, a multiple of the claim; marks that would overlap are stacked."""
+    levels: list[float] = []  # the place of the last mark of each
+    placed: list[tuple[float, int, Tone]] = []
+    for value, tone in sorted(cells):
+        x = _place(value, end) if value <= end else _RIGHT + 6
+        level = next((i for i, last in enumerate(levels) if x - last >= _STACKED), len(levels))
+        levels[level : level + 1] = [x]
+        placed.append((x, level, tone))
+    step = min(_STACKED, _TALLEST / max(1, len(levels) - 1))  # marks of a very tall stack overlap
+    height = _HEIGHT + step * max(0, len(levels) - 1)
+    y, claim = height - _HEIGHT / 2, _place(1.0, end)
+    parts = [_path(f"M{_LEFT} {y:.1f}H{_RIGHT}", FORBIDDEN, 2.0), _path(f"M{claim:.1f} 0V{height:.1f}", width=0.9)]
+    parts += [_beyond(most, y)] if (most := max((value for value, _ in cells), default=0.0)) > end else []
+    parts += [_mark(x, tone, y - step * level) for x, level, tone in placed]
+    return _strip_svg(parts, height=height)
 
 
 def mark_svg(tone: Tone) -> str:
     """Return the mark of a cell for the legend."""
-    return _strip_svg([_mark(6, tone, WITNESS if tone == "bad" else ATTACK)], width=12)
+    return _strip_svg([_mark(6, tone)], width=12)
 
 
-def _strip(shown: Ranges, tone: Tone, end: float) -> Iterator[str]:
-    bad = tone == "bad"
-    certified, claim = _place(shown.certified, end), _place(1.0, end)
-    color = WITNESS if bad else ATTACK
-    yield _rect(_LEFT, certified, color)
-    if bad:
-        yield _rect(certified, _RIGHT, FORBIDDEN)
-    else:
-        yield _rect(certified, claim, FORBIDDEN)
-        yield _hatched(max(claim, certified), _place(shown.blind_until, end))
-    if shown.blind_until > end:
-        arrow = f"M{_RIGHT} {_HEIGHT / 2 - 5}L{_RIGHT + 8} {_HEIGHT / 2}L{_RIGHT} {_HEIGHT / 2 + 5}z"
-        yield f'<path d="{arrow}" fill="{FORBIDDEN if bad else CLAIM}"/>'
-    elif shown.blind_until > max(1.0, shown.certified):
-        yield _tick(_place(shown.blind_until, end))
-    yield f'<path d="M{claim:.1f} 0V{_HEIGHT}" stroke="{CLAIM}" stroke-width="0.9"/>'
-    yield _mark(certified, tone, color)
+def _beyond(value: float, y: float = _HEIGHT / 2) -> str:
+    """Return a break of the scale, with a value that has no place on it."""
+    words = text_of(_RIGHT - 16, f"{y + 3:.1f}", lower(value, 3), 9.5, ' text-anchor="middle"', "; font-weight: 600;")
+    return _box(_RIGHT - 31, y - 6, 30, 12, PAPER) + words
 
 
 def _place(value: float, end: float) -> float:
@@ -140,26 +146,23 @@ def _hatched(start: float, stop: float) -> str:
         left, right = max(foot, start), min(foot + _BAR, stop)
         if right > left:
             path += f"M{left:.1f} {low - (left - foot):.1f}L{right:.1f} {low - (right - foot):.1f}"
-    return f'<path d="{path}" stroke="{CLAIM}" stroke-width="0.6" fill="none"/>' if stop > start else ""
+    return f'<path d="{path}" stroke="{CLAIM}" stroke-width="0.4" fill="none"/>' if stop > start else ""
 
 
 def _tick(x: float) -> str:
-    return f'<path d="M{x:.1f} 2V{_HEIGHT - 2}" stroke="{CLAIM}" stroke-width="1.8"/>'
+    return f'<path d="M{x:.1f} 2V{_HEIGHT - 2}" stroke="{CLAIM}" stroke-width="1.3"/>'
 
 
-def _mark(x: float, tone: Tone, color: str) -> str:
-    y = _HEIGHT / 2
+def _mark(x: float, tone: Tone, y: float = _HEIGHT / 2) -> str:
     if tone == "clear":
-        return f'<circle cx="{x:.1f}" cy="{y}" r="4" fill="{PAPER}" stroke="{color}" stroke-width="1.4"/>'
-    if tone == "bad":
-        shape, face, edge = f"M{x:.1f} {y - 5}l5 9.3h-10z", color, PAPER
-    else:
-        shape, face, edge = f"M{x:.1f} {y - 5}l5 5l-5 5l-5-5z", PAPER, CLAIM
-    return f'<path d="{shape}" fill="{face}" stroke="{edge}" stroke-width="{0.6 if tone == "bad" else 1.2}"/>'
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.9" fill="{PAPER}" stroke="{ATTACK}" stroke-width="1.2"/>'
+    shape, face, edge = ("4 7h-8z", WITNESS, PAPER) if tone == "bad" else ("3.8 3.8l-3.8 3.8l-3.8-3.8z", PAPER, CLAIM)
+    edge += f'" stroke-width="{0.6 if tone == "bad" else 1.1}'
+    return f'<path d="M{x:.1f} {y - 3.8:.1f}l{shape}" fill="{face}" stroke="{edge}"/>'
 
 
-def _strip_svg(parts: Iterable[str], width: float = _WIDTH) -> str:
-    return svg_of(parts, f"{width:g}", f"{_HEIGHT:g}")
+def _strip_svg(parts: Iterable[str], width: float = _WIDTH, height: float = _HEIGHT) -> str:
+    return svg_of(parts, f"{width:g}", f"{height:g}")
 
 
 # --- the picture of page 1: rates beside the claim's limit, or a number line
@@ -184,7 +187,7 @@ class Rate:
 class Line:
     """The ranges of a parameter of the privacy loss, with rounded numbers in words."""
 
-    proven: tuple[float, str]  # the certified lower bound
+    proven: tuple[float, str]  # the certified lower bound; 0 if nothing is proven
     claimed: tuple[float, str] | None  # None without a claim
     found_from: float | None  # the smallest violation that would have been found; None if none, or after a violation
     violated: bool
@@ -229,13 +232,11 @@ def rates_svg(rates: Sequence[Rate], limit: float | None, *, wide: bool) -> str:
         y = bars[i][0] + bars[i][1] / 2
         parts += [_path(f"M{at(tick):.1f} {bars[i][0]}v{bars[i][1]}", _GRID) for tick in _ticks(end)[1:]]
         color = WITNESS if i else ATTACK
-        if wide:
-            parts.append(text_of(0, f"{y + 3:.1f}", rate.label, _SIZE))
-        else:
-            parts.append(text_of(2, f"{bars[i][0] - 3:.1f}", rate.label, _SIZE))
+        x, foot = (0, y + 3) if wide else (2, bars[i][0] - 3)
+        parts.append(text_of(x, f"{foot:.1f}", rate.label, _SIZE))
         parts.append(_box(left, y - 6, at(rate.rate) - left, 12, color))
-        parts.append(_path(f"M{at(rate.low):.1f} {y:.1f}H{at(rate.high):.1f}M{at(rate.low):.1f} {y - 3:.1f}v6"))
-        parts.append(_path(f"M{at(rate.high):.1f} {y - 3:.1f}v6"))
+        feet = "".join(f"M{at(end):.1f} {y - 3:.1f}v6" for end in (rate.low, rate.high))
+        parts.append(_path(f"M{at(rate.low):.1f} {y:.1f}H{at(rate.high):.1f}{feet}"))
         words, after = f"{number(100 * rate.rate, 3)}\u00a0%", at(rate.high) + 5
         if limit is not None and after - 5 <= at(limit) <= after + _LETTER * (len(words) + 1):
             after = at(limit) + 5  # beyond the line of the limit
@@ -260,10 +261,12 @@ def line_svg(line: Line, name: str, *, wide: bool) -> str:
         return left + (right - left) * min(value / end, 1.0)
 
     parts = [_box(left, top, right - left, height, FORBIDDEN)]
-    parts.append(_box(left, top, at(line.proven[0]) - left, height, WITNESS_WORD if line.violated else ATTACK))
-    inside = at(line.proven[0]) - left > _LETTER * (len(proven := f"proven: at least {line.proven[1]}") + 2)
+    bound, proven = line.proven
+    parts.append(_box(left, top, at(bound) - left, height, WITNESS_WORD if line.violated else ATTACK))
+    inside = at(bound or values[1]) - left > _LETTER * (len(proven) + 2)
     if inside:
-        parts.append(text_of(f"{left + 6:.1f}", f"{top + height / 2 + 3.2:.1f}", proven, _SIZE, fill=PAPER))
+        fill = PAPER if bound else CLAIM
+        parts.append(text_of(f"{left + 6:.1f}", f"{top + height / 2 + 3.2:.1f}", proven, _SIZE, fill=fill))
     if line.found_from is not None:  # a box that is open to the right
         start = at(line.found_from)
         box = f"M{right:.1f} {top}H{start:.1f}V{top + height}H{right:.1f}"
@@ -282,6 +285,6 @@ def line_svg(line: Line, name: str, *, wide: bool) -> str:
     for tick in _ticks(end):
         parts.append(_path(f"M{at(tick):.1f} {axis}v3", width=0.7))
         parts.append(_middle(at(tick), axis + 13, number(tick, 3), 0, width, 8.5))
-    words = f"privacy loss {name}{'' if inside else f'; {proven}'}"
+    words = f"privacy loss {name}{'' if inside or not bound else f'; {proven}'}"
     parts.append(_middle((left + right) / 2, axis + 26, words, 0, width, 8.5))
     return svg_of(parts, f"{width:.1f}", f"{axis + 30:.1f}")

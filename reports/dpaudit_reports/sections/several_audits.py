@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 
 from dpaudit.result.evidence import fingerprint
 from dpaudit.result.model import AuditResult
-from dpaudit.result.suite import named_together, promised_together
+from dpaudit.result.suite import promised_together, standing, to_settle
 from dpaudit.result.summary import weakness
 from dpaudit.result.values import Verdict
 from dpaudit.result.words import words_of
@@ -27,7 +28,6 @@ from dpaudit_reports.blocks import (
     Items,
     KeyValues,
     Listing,
-    NewPage,
     Number,
     Numbers,
     Paragraph,
@@ -102,15 +102,17 @@ Line = tuple[tuple[Text, ...], AuditResult | str]
 """The first cells of a line of an overview, and the result, or the reason why there is none."""
 
 
-def overview(lines: Sequence[Line], titles: Sequence[str] = ("Audit",)) -> tuple[Block, ...]:
+def overview(
+    lines: Sequence[Line], titles: Sequence[str] = ("Audit",), unsettled: Sequence[AuditResult] = ()
+) -> tuple[Block, ...]:
     """Return a table with a line for each audit, and its legend; `titles` are those of the first columns."""
     results = [result for _, result in lines if isinstance(result, AuditResult)]
     places = [ranges(result) for result in results]
-    end = scale_end(places)
+    end = scale_end([value for one in places if one for value in (one.certified, one.blind_until)])
     columns = (
         *(Column(title, grow=2.0 + 1 / len(titles)) for title in titles),
-        Column((SCALE, Picture(partial(axis_svg, end), "")), grow=2.8),
-        Column("Proven", grow=2.6),
+        Column((SCALE, Picture(partial(axis_svg, end), "")), grow=3.1),
+        Column("Proven", grow=2.5),
         *(Column(title, align="right") for title in ("Claimed", "Found from", "Runs")),
     )
     rows: list[tuple[Text, ...]] = []
@@ -118,12 +120,13 @@ def overview(lines: Sequence[Line], titles: Sequence[str] = ("Audit",)) -> tuple
         if isinstance(result, str):
             rows.append((*names, result, *["–"] * (len(columns) - len(names) - 1)))
         else:
-            rows.append((*names, _strip(result, end), *_sizes(result), count(result.trials_used)))
+            (proven, *sizes), more = _sizes(result), f"; {_UNSETTLED.word}" * (result in unsettled)
+            rows.append((*names, _strip(result, end), (*proven, more), *sizes, count(result.trials_used)))
     drawn = [(result, place) for result, place in zip(results, places, strict=True) if place is not None]
     return Table(columns, tuple(rows)), *_legend(drawn, end)
 
 
-def _sizes(result: AuditResult) -> tuple[Text, Text, Text]:
+def _sizes(result: AuditResult) -> tuple[tuple[Span, ...], str, str]:
     """Return what is proven, what is claimed, and from where a violation would have been found."""
     bound = headline(result)
     if bound is None or math.isnan(bound.certified) or not (result.bounds_valid and result.bounded):
@@ -158,27 +161,30 @@ def _in_words(result: AuditResult, place: Ranges) -> str:
     if result.violated and not place.certified > 1:
         return "proven more than the claim"
     certified = f"proven {lower(place.certified, 3, over=1.0)} times the claim"
-    if result.violated:
-        return certified
-    if math.isinf(place.blind_until):
-        return f"{certified}; it is not known which violation would have been found"
-    return f"{certified}; blind up to {upper(place.blind_until, 3)} times the claim"
+    blind = f"blind up to {upper(place.blind_until, 3)} times the claim"
+    blind = blind if math.isfinite(place.blind_until) else "it is not known which violation would have been found"
+    return certified if result.violated else f"{certified}; {blind}"
 
 
 def summary(results: Sequence[AuditResult]) -> tuple[Block, ...]:
     """Return how many claims are false, an overview with one line for each audit in the given order, and notes."""
-    worst = MARKS[results[0].verdict]
+    stand = standing(results)
+    unsettled = [result for result in results if result.violated and result not in stand]
+    signs = [_UNSETTLED if result in unsettled else MARKS[result.verdict] for result in results]
+    worst = MARKS[stand[0].verdict] if stand else signs[0]
     lines: list[Line] = [
         (((Strong(f"{MARKS[result.verdict].sign} "), Reference(title_of(result), i)),), result)
         for i, result in enumerate(results)
     ]
     together, *notes = caveat(results)
     quiet = (Paragraph(" ".join(notes), quiet=True),) if notes else ()
-    return *answer(worst, [MARKS[result.verdict] for result in results], together), *overview(lines), *quiet
+    return *answer(worst, signs, together), *overview(lines, unsettled=unsettled), *quiet
 
 
+_UNSETTLED = replace(MARKS[Verdict.VIOLATION], word="not after the correction", tone="open")  # see `suite.standing`
 _COUNTED = {
     "violation": "refuted",
+    _UNSETTLED.word: "refuted alone, but not after the correction for several audits",
     "no violation found": "no violation found, which is no proof",
     "inconclusive": "inconclusive",
     "no result": "could not be audited",
@@ -190,6 +196,7 @@ def answer(worst: Sign, signs: Sequence[Sign], together: str) -> tuple[Block, Bl
     counts = Counter(sign.word for sign in signs)
     bad = counts["violation"]
     title = f"{bad} of {len(signs)} claims refuted." if bad else "No claim was refuted."
+    title = title if bad or not counts[_UNSETTLED.word] else "No refutation stands after the correction."
     numbers = [
         Number(count(counts[word]), words, "bad" if word == "violation" and bad else None)
         for word, words in _COUNTED.items()
@@ -211,7 +218,10 @@ def caveat(results: Sequence[AuditResult]) -> list[str]:
         notes.append(f"Confidence of each audit: {percent_at_least(results[0].confidence)}.")
     if not together:
         notes.append("Each verdict holds at its own confidence, but the verdicts do not hold jointly.")
-        if together := named_together(results):
+        if len(results) > 1 and (refuted := sum(result.violated for result in results)):
+            stand = len(standing(results))
+            left = f"{stand} of {refuted} refutations. {to_settle(results)}" if stand < refuted else "all refutations."
+            together = f"An e-BH correction for {len(results)} audits leaves {left}"
             notes.append("The correction for several audits is valid if this list contains every audit that was made.")
     if any(result.verdict is Verdict.NO_VIOLATION for result in results):
         notes.append(
@@ -291,4 +301,4 @@ def changes(audits: Mapping[str, Versions]) -> tuple[Block, ...]:
         return ()
     others = len(differ) - _PLOTTED
     more = (Paragraph(f"{others} more audits changed; see their result files."),) if others > 0 else ()
-    return NewPage(), Heading("What changed"), *found, *more
+    return Heading("What changed"), *found, *more
