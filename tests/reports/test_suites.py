@@ -20,7 +20,7 @@ from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
 from dpaudit.text import SIGNS
 from dpaudit_reports import sweep_report, to_pdf
-from dpaudit_reports.blocks import Document, Table
+from dpaudit_reports.blocks import Document, Table, Tone
 from dpaudit_reports.claimed import Ranges, ranges
 from dpaudit_reports.command_outcomes import rows_of, share_of
 from dpaudit_reports.document import document
@@ -227,7 +227,8 @@ def test_the_named_cell_has_the_largest_loss_of_its_constructor() -> None:
 
 
 def test_no_mark_of_a_cell_hides_another() -> None:
-    drawing = cells_svg([(0.0, "clear")] * 12 + [(0.1, "open")] * 3 + [(7.0, "bad")] * 2, 3.0)
+    cells: tuple[tuple[float, Tone, int], ...] = (0.0, "clear", 12), (0.1, "open", 3), (7.0, "bad", 2)
+    drawing = cells_svg([(loss, tone) for loss, tone, times in cells for _ in range(times)], 3.0)
     places = re.findall(r'cx="([\d.]+)" cy="([\d.]+)"|M([\d.]+) ([\d.]+)l', drawing)
     assert len(places) == len(set(places)) == 17
 
