@@ -127,7 +127,7 @@ def test_a_report_names_the_difference_in_the_answers_and_in_the_table(
     assert change in data.split("Not covered")[0]
     table = found.split(" Pairs Pair ")[1:]
     assert bool(table) is (d0 is RECORDS)  # the first page shows the short text of the array in full
-    assert all(f"d0 with a difference: “{change}”" in words for words in table)
+    assert all(f"with a difference: “{change}”" in words for words in table)
 
 
 def test_errors_name_the_difference() -> None:

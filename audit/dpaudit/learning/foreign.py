@@ -52,6 +52,8 @@ def is_foreign(attack: Attack) -> bool:
 
 def _plain(value: object) -> bool:
     """Return whether a value is immutable and contains no code.  Values of types that are not listed count as code."""
+    if type(value) is tuple:
+        return all(map(_plain, value))
     return value is None or type(value) in (bool, int, float, str, bytes)
 
 
