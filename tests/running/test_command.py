@@ -212,10 +212,12 @@ print(json.dumps({"outputs": [time.time_ns() % 7 for _ in range(n)]}))
     assert "tired" in " ".join(result.warnings)
 
 
-TEXT = (Path(__file__).parents[2] / "docs" / "mechanisms.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs" / "mechanisms.md").read_text(encoding="utf-8")
 ADAPTERS = re.findall(r"```python\n# requires: ([^\n]*)\n(.*?)```", TEXT, re.DOTALL)
+ADAPTERS += re.findall(r"# requires: ([^\n]*)\n(.*)", (ROOT / "examples" / "pipelinedp.py").read_text(), re.DOTALL)
 PEOPLE = [["ann", "Mo"], ["bob", "Mo"], ["eve", "Tu"]]
-DATASETS = {"pure-ldp": 1, "smartnoise-sql": list(range(100)), "pipeline-dp": PEOPLE}
+DATASETS = {"pipeline-dp": PEOPLE}
 
 
 @needs_registry

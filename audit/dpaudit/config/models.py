@@ -128,7 +128,7 @@ class MechanismConfig(Strict):
         description="each run starts the program, which reads the dataset as JSON from stdin, or from the file "
         "{dataset} or {dataset.csv} that an argument names, and prints its output; {seed} is a fresh seed",
     )
-    builtin: str | None = Field(None, description=f"one of {', '.join(BUILTIN)}")
+    builtin: str | None = Field(None, description="a mechanism that `dpaudit list mechanisms` shows")
     http: ServiceConfig | None = Field(None, description="a service: each run is one request")
     sql: DatabaseConfig | None = Field(None, description="a database: each run is one query")
     library: str | None = Field(
