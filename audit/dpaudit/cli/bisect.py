@@ -40,20 +40,18 @@ def bisect(
 ) -> None:
     """Find the releases of a package at which the verdict changes, and write DIR/bisection.json.
 
-    The command asks the package index of pip for the releases of PACKAGE.  It audits the release that the config
-    requires, both ends of the range, and then the middle between a good and a bad release.  The remaining audits, up to
-    --most, look for changes elsewhere.
+    The releases are those of pip's package index.  Audited are the release that the config requires, both ends of the
+    range, and then the middle between a good and a bad release.  The remaining audits, up to --most, look for changes
+    elsewhere.
 
     Pre-releases and yanked releases are left out unless --from or --to names them.  Releases that cannot be installed,
-    loaded or run once are skipped.  After three releases in a row that cannot be installed because of the network, the
-    search ends.
+    loaded or run once are skipped.  The search ends after three releases in a row that the network keeps from being
+    installed.
 
-    A release is bad if an audit refutes its claim.  A release is good only in the sense that no violation was found.
-    If the audits miss the fault of a bad release, the command may name a wrong release, and the probability of such an
-    error is not bounded.
+    A release is bad if an audit refutes its claim, and good if none did.  If the audits miss the fault of a bad release,
+    the command may name a wrong one; the probability of this is not bounded.
 
-    All audits share one guarantee: the probability that the command refutes any true claim of any release is at most 1
-    - confidence.
+    All audits share one guarantee: the command refutes any true claim with probability at most 1 - confidence.
 
     Exit codes: 0 no bad release found; 1 a bad release found; 2 wrong usage or config, or no release can be audited; 3
     inconclusive: no bad release found, and an audit was inconclusive, or the oldest release, the newest release or most

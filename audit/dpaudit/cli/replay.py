@@ -57,9 +57,8 @@ def replay(
 ) -> None:
     """Test the witness of a result on fresh runs, and report the old counts, the new counts and an exact p-value.
 
-    The replay runs the mechanism that the result names.  If the audit used a private environment (`requires:`), the
-    replay installs the same packages.  Check a stranger's result with `--dry-run` first, which also states the claim
-    and the number of runs.
+    The replay runs the mechanism that the result names, with the same packages if the audit had an environment of its
+    own (`requires:`).  Check a stranger's result with `--dry-run` first.
 
     A violation is confirmed if p is at most 0.001 and at most the audit's own significance level, if code and datasets
     have not changed since the audit, and if the config or the test states the same claim as the result.

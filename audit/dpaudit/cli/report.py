@@ -71,11 +71,11 @@ def site(
 ) -> None:
     """Write static pages: an index of the results, one page and one badge for each audit, and a JSON feed.
 
-    The index sorts and filters in the browser, without a server.  The address of an audit's page is derived from its
-    result, and does not change when results are added.
+    The index sorts and filters in the browser, without a server.  The address of a page does not change when results
+    are added.
 
-    Pages of results that are no longer given are removed.  All other files in DIR are kept: if DIR holds another file
-    with the name of a new page, nothing is written.
+    Pages of results that are no longer given are removed.  If DIR holds another file with the name of a new page,
+    nothing is written.
     """
     if url is not None and not _ADDRESS.fullmatch(url):
         refuse(f"--url must be an address such as https://example.org/audits, got {url!r}")
@@ -162,8 +162,8 @@ def reproduce(
     """Write a standalone Python script that reproduces a violation without dpaudit.
 
     The script calls the mechanism on the two datasets of the witness, counts the runs in the witness's region, and
-    prints an exact p-value.  It has at most 40 lines, and needs numpy and scipy.  The command runs no code that the
-    result names.  Read the script before you run it, because it calls the mechanism that the result names.
+    prints an exact p-value.  It has at most 40 lines, and needs numpy and scipy.  This command runs none of the code
+    that the result names, but the script does: read it first.
 
     A region that cannot be written in plain Python is refused.  If the result does not hold the call or a dataset, the
     script has a place to fill in.

@@ -50,11 +50,10 @@ def run(
 ) -> None:
     """Run the audits in config files and write DIR/NAME.json and DIR/NAME.pdf for each audit.
 
-    The audits of one command share one guarantee.  If all claims are true, the probability that the
-    command reports any violation is at most 1 - confidence.
+    The audits of one command share one guarantee: if all claims are true, it reports any violation with probability at
+    most 1 - confidence.
 
-    The keys `python:`, `command:` and `requires:` of a config name code, and running the config runs that code.  Check
-    a stranger's config with `--dry-run` first.
+    A config names code, and running the config runs that code.  Check a stranger's config with `--dry-run` first.
 
     Exit codes: 0 no violation found, 1 violation, 2 wrong usage or config, 3 inconclusive or not completed, and 4
     internal error.
@@ -168,12 +167,11 @@ def compare(
 ) -> None:
     """Run the same audits with several versions of a package, and write one document, DIR/comparison.pdf.
 
-    Each `--with` names a version as `package==number`, which replaces the version that the configs require.  Audits
-    that do not require the package are skipped.  If one `--with` names several packages, it also installs those that
-    the configs do not require.
+    Each `--with` names a version, which replaces the one that the configs require.  Audits that do not require the
+    package are skipped.  If one `--with` names several packages, it also installs those that the configs do not require.
 
-    The document has audits as rows and versions as columns.  A version that cannot be installed or imported is a cell
-    with the reason below the table.
+    Audits are rows, and versions are columns.  If a version cannot be installed or imported, the reason is below the
+    table.
 
     All audits share one guarantee.  The exit codes are those of `dpaudit run`.
     """

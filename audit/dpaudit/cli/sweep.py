@@ -72,15 +72,13 @@ def sweep(
     with this version.  Without, they run in this process if the library is installed, and otherwise in an environment
     with the newest version that the catalogue names.
 
-    Each cell gets a share of the time, and further time goes to the cells whose evidence grows.  Two cells are audited
-    at once (--jobs).  The time does not include the construction of environments.  Cells that cannot be audited are
-    reported, and the sweep goes on.
+    Each cell gets a share of the time, and further time goes to the cells whose evidence grows.  Building environments
+    does not count.  Cells that cannot be audited are reported, and the sweep goes on.
 
-    All cells share one guarantee: if all claims are true, the probability that the sweep reports any violation is at
-    most 1 - confidence.
+    All cells share one guarantee: if all claims are true, the sweep reports any violation with probability at most 1 -
+    confidence.
 
-    DIR/NAME.trials keeps the outputs of each cell.  A sweep that was interrupted or killed goes on with --resume, and
-    loses at most the running block.
+    DIR/NAME.trials keeps the outputs of each cell.  After an interruption, --resume loses at most the running block.
 
     Exit codes: 0 no violation found; 1 violation; 2 wrong usage or catalogue, or no cell can be audited; 3
     inconclusive or not completed: a cell has no verdict, a round failed, or a file could not be written; 4 internal

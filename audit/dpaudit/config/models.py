@@ -100,7 +100,7 @@ class DatabaseConfig(Strict):
     )
     prepare: list[str] = Field(
         min_length=1,
-        description="statements before the query; the one with {dataset} in place of the values of a row is executed "
+        description="statements before the query; one with {dataset} in place of the values of a row is executed "
         "for each row, as in INSERT INTO people VALUES ({dataset})",
     )
     query: str = Field(description="each run is one query, and its output are the rows; {seed} is a fresh seed")
@@ -266,25 +266,24 @@ class AuditConfig(Strict):
     )
     measure: bool = Field(
         DEFAULTS.measure,
-        description="continue up to `trials` after the claim has been refuted, to measure how large the violation is",
+        description="continue up to `trials` after a refutation, to measure how large the violation is",
     )
     confirm: Annotated[Confirm, BeforeValidator(whole)] = Field(
         DEFAULTS.confirm,
-        description="number of fresh runs after the claim has been refuted, or never; at least 1000 if omitted",
+        description="number of fresh runs after a refutation, or never; at least 1000 if omitted",
     )
     seed: Whole | None = Field(
         DEFAULTS.seed, description="seed of the audit and of the mechanism's rng; random if omitted"
     )
     detect: str | None = Field(
         DEFAULTS.detect,
-        description="a violation, stated as a claim; if the audit finds no violation and could not have detected this "
-        "one, it is inconclusive; a sequential audit finds this violation with fewer runs",
+        description="a violation, stated as a claim, to find with fewer runs; an audit that finds none and could not have "
+        "detected this one is inconclusive",
     )
     timeout: Number = Field(
         TIMEOUT,
         gt=NO_TIME,
-        description="seconds to wait for an answer of a command or an environment; if given, also the time limit for "
-        "each call of a python mechanism",
+        description="seconds to wait for an answer of a command or an environment; if given, also of a python mechanism",
     )
     memory: Annotated[int | str | None, BeforeValidator(whole)] = Field(
         DEFAULTS.memory,
@@ -292,11 +291,11 @@ class AuditConfig(Strict):
     )
     failures: Failures = Field(
         DEFAULTS.failures,
-        description="effect of a run that raises: stop the audit, count the exception as an outcome that the analyst "
-        "sees, or take it for a fault of the machine and retry the run",
+        description="what a run that raises does: stop the audit, count as an outcome that the analyst sees, or be retried "
+        "as a fault of the machine",
     )
     expect: Literal["violation", "no violation"] | None = Field(
-        None, description="the expected verdict; the table of results states whether the verdict is as expected"
+        None, description="the expected verdict; a result that differs is marked, with the same exit code"
     )
 
     @model_validator(mode="before")
