@@ -48,8 +48,8 @@ def bisect(
     loaded or run once are skipped.  The search ends after three releases in a row that the network keeps from being
     installed.
 
-    A release is bad if an audit refutes its claim, and good if none did.  If the audits miss the fault of a bad release,
-    the command may name a wrong one; the probability of this is not bounded.
+    A release is bad if an audit refutes its claim, and good if no violation was found.  If the audits miss the fault of
+    a bad release, the command may name a wrong one; the probability of this is not bounded.
 
     All audits share one guarantee: the command refutes any true claim with probability at most 1 - confidence.
 

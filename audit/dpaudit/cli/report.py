@@ -74,8 +74,8 @@ def site(
     The index sorts and filters in the browser, without a server.  The address of a page does not change when results
     are added.
 
-    Pages of results that are no longer given are removed.  If DIR holds another file with the name of a new page,
-    nothing is written.
+    Pages of results that are no longer given are removed.  All other files in DIR are kept; if one has the name of a
+    new page, nothing is written.
     """
     if url is not None and not _ADDRESS.fullmatch(url):
         refuse(f"--url must be an address such as https://example.org/audits, got {url!r}")

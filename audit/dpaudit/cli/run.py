@@ -168,7 +168,8 @@ def compare(
     """Run the same audits with several versions of a package, and write one document, DIR/comparison.pdf.
 
     Each `--with` names a version, which replaces the one that the configs require.  Audits that do not require the
-    package are skipped.  If one `--with` names several packages, it also installs those that the configs do not require.
+    package are skipped.  If one `--with` names several packages, it also installs those that the configs do not
+    require.
 
     Audits are rows, and versions are columns.  If a version cannot be installed or imported, the reason is below the
     table.

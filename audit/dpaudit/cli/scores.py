@@ -69,8 +69,8 @@ def scores(
     """Audit a claim, or only measure the privacy loss, with a file of scores of runs or canaries.
 
     A higher score must be stronger evidence that the run used d1, or that the canary was included.  The column
-    `included` is 1 for these, and `run` names the run of each canary.  An NPZ file may hold scores0 (runs on d0, excluded
-    canaries) and scores1 instead.
+    `included` is 1 for these, and `run` names the run of each canary.  Instead, an NPZ file may hold scores0 (runs on
+    d0, excluded canaries) and scores1.  Without a claim, only the bounds are printed.
 
     The table shows what is proven under each assumption, and the verdict rests on the one of --independence.  Members
     and non-members from different sources prove nothing: canaries must have been included at random.

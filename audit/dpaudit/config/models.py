@@ -277,13 +277,13 @@ class AuditConfig(Strict):
     )
     detect: str | None = Field(
         DEFAULTS.detect,
-        description="a violation, stated as a claim, to find with fewer runs; an audit that finds none and could not have "
-        "detected this one is inconclusive",
+        description="a violation, stated as a claim, to find with fewer runs; an audit that finds none and could not "
+        "have detected this one is inconclusive",
     )
     timeout: Number = Field(
         TIMEOUT,
         gt=NO_TIME,
-        description="seconds to wait for an answer of a command or an environment; if given, also of a python mechanism",
+        description="seconds to wait for an answer of a command or environment; if given, also of a python mechanism",
     )
     memory: Annotated[int | str | None, BeforeValidator(whole)] = Field(
         DEFAULTS.memory,
@@ -291,8 +291,8 @@ class AuditConfig(Strict):
     )
     failures: Failures = Field(
         DEFAULTS.failures,
-        description="what a run that raises does: stop the audit, count as an outcome that the analyst sees, or be retried "
-        "as a fault of the machine",
+        description="what a run that raises does: stop the audit, count as an outcome that the analyst sees, or be "
+        "retried as a fault of the machine",
     )
     expect: Literal["violation", "no violation"] | None = Field(
         None, description="the expected verdict; a result that differs is marked, with the same exit code"
