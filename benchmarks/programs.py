@@ -154,7 +154,7 @@ def server() -> None:
         most = max(sum(at <= other < at + 1 for other in times) for at in times)
         seconds = time.perf_counter() - began
         verdict = result.verdict.value
-        print(f"| {kind} | {verdict} | {result.runs_per_dataset} | {len(times)} | {most} | {seconds:.1f} |", flush=True)
+        print(f"| {kind} | {verdict} | {result.trials_used} | {len(times)} | {most} | {seconds:.1f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -121,10 +121,8 @@ def test_a_version_that_cannot_be_installed_does_not_end_the_comparison(
     assert "noise.yaml:3: audit noise-tinystep-2.0: mechanism: installing tinystep==2.0 for Python" in ran.stderr
     results = tmp_path / "dpaudit-results"
     assert json.loads((results / "noise-tinystep-1.0.json").read_text())["verdict"] == "no violation found"
-    lines = {
-        line.split()[3]: line for line in ran.stdout.splitlines() if line.startswith(("○ no violation", "– no result"))
-    }
-    assert ["could not be run" in lines[f"noise-tinystep-{number}"] for number in ("1.0", "2.0")] == [False, True]
+    for line in ("○ no violation  noise-tinystep-1.0", "– no result     noise-tinystep-2.0"):
+        assert line in ran.stdout
     text = "\n".join(page.extract_text() for page in pypdf.PdfReader(results / "comparison.pdf").pages)
     assert "noise – tinystep==2.0 could not be run: installing tinystep==2.0" in " ".join(text.split())
 
