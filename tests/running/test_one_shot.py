@@ -124,6 +124,13 @@ def test_a_program_that_waits_for_the_end_of_its_input_is_recognised(monkeypatch
         assert slow.sample(0, 1, np.random.default_rng(0)) == [1]
 
 
+def test_a_program_that_starts_slowly_only_once_is_awaited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its second process answers at once, as after a first start that fills a cache.  The outcome needs no clock."""
+    monkeypatch.setattr("dpaudit.running.processes.SILENCE", 0.1)
+    script = "mkdir warm 2> /dev/null && sleep 1; while read -r line; do echo '{\"outputs\": [1]}'; done"
+    assert CommandMechanism(["sh", "-c", script], cwd=tmp_path).sample(0, 1, np.random.default_rng(0)) == [1]
+
+
 def test_words_to_fill_in_need_one_shot() -> None:
     with pytest.raises(ValueError, match=r"\{seed\} in the command .* needs one_shot: true"):
         CommandMechanism(["./noise", "--seed={seed}"])

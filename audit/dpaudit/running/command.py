@@ -236,14 +236,20 @@ class CommandMechanism(Program):
         return (self.command, self.cwd, self.env, self.memory)
 
     def _waits_for_the_end(self, line: bytes) -> str:
-        """Say so if another process of this program ends soon after its input; the first one is silent before it."""
+        """Say so if another process of this program prints only its output after the end of its input.
+
+        A program that answers requests may just start slowly, so it is awaited.
+        """
         try:
             child = self._started()
             try:
-                child.exchange(line, None, timeout=SILENCE, awaited="its end")
+                text = child.exchange(line, None, timeout=SILENCE, awaited="its end")
             finally:
                 child.close()
         except MechanismError:
+            return ""
+        printed = read_output(text.decode("utf-8", "replace"))
+        if printed is None or (isinstance(printed, dict) and not printed.keys().isdisjoint(("outputs", "error"))):
             return ""
         return "reads its input to the end before it answers: if it makes one run and ends, add one_shot: true"
 
